@@ -16,7 +16,15 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["MAX_CHALLENGES", "MAX_LINES", "MAX_LINE_LENGTH", "MAX_PARAMS", "Challenge", "format_challenge", "parse_challenges"]
+__all__ = [
+    "MAX_CHALLENGES",
+    "MAX_LINES",
+    "MAX_LINE_LENGTH",
+    "MAX_PARAMS",
+    "Challenge",
+    "format_challenge",
+    "parse_challenges",
+]
 
 MAX_LINE_LENGTH: Final = 16_384
 """Longest header line that is read, in characters; a longer one is ignored as a whole."""
@@ -30,11 +38,12 @@ MAX_CHALLENGES: Final = 64
 MAX_PARAMS: Final = 64
 """Parameters of one challenge; with more it is unusable."""
 
-# Every quantifier is possessive: nothing is ever tried twice, so reading takes time linear in the length.
+# Linear time: a run of one class is possessive, and where a group ends or has alternatives, the next character decides.
+# NOTE: groups are never possessive or atomic, since Python 3.11 before 3.11.5 matches those wrongly (CPython issue 106052).
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _BWS: Final = r"[ \t]*+"
 # RFC 9110 section 5.6.4. A decoded header may hold any character beyond ASCII where the octets of obs-text stood.
-_QUOTED_TEXT: Final = r"(?:[\t \x21\x23-\x5B\x5D-\x7E\x80-\U0010FFFF]++|\\[\t\x20-\x7E\x80-\U0010FFFF])*+"
+_QUOTED_TEXT: Final = r"(?:[\t \x21\x23-\x5B\x5D-\x7E\x80-\U0010FFFF]++|\\[\t\x20-\x7E\x80-\U0010FFFF])*"
 
 # One member of the list, from the commas before it to the comma after it. `malformed` takes what fits nothing else up to the
 # next comma outside quotes, so that something always matches; `broken` is its scheme when it starts like a challenge.
@@ -42,16 +51,17 @@ _MEMBER: Final = re.compile(
     rf"""
     [ \t,]*+
     (?:
-        (?: (?P<scheme>{_TOKEN}) (?!{_BWS}=) (?: [ \t]++ | (?=,|\Z) ) )?+
+        (?: (?P<scheme>{_TOKEN}) (?!{_BWS}=) (?: [ \t]++ | (?=,|\Z) ) )?
         (?:
             (?P<name>{_TOKEN}) {_BWS} = {_BWS} (?: (?P<token>{_TOKEN}) | "(?P<quoted>{_QUOTED_TEXT})" )
             | (?(scheme) (?P<token68>[A-Za-z0-9\-._~+/]++=*+) | (?!) )
-        )?+
+        )?
         {_BWS} (?:,|\Z)
     |
         (?P<malformed>
-            (?P<broken>{_TOKEN} (?=[ \t]++[^ \t=]) )?+
-            (?: [^",]++ | "(?:[^"\\]++|\\.)*+"?+ )*+ ,?+
+            (?: (?P<broken>{_TOKEN}) (?=[ \t]++[^ \t=]) )?
+            (?: [^",]++ | "(?:[^"\\]++|\\.)*"? )*
+            ,?
         )
     )
     """,
@@ -101,8 +111,7 @@ def parse_challenges(header: str | bytes | Iterable[str | bytes] | None) -> tupl
     Taken although the grammar is narrower: tabs between scheme and parameters, and `scheme, name=value`. Octets are read as
     ISO 8859-1. Nothing raises: what is neither text nor octets is no line, a line above `MAX_LINE_LENGTH` is ignored.
     """
-    lines = islice(_lines(header), MAX_LINES)
-    return tuple(islice(chain.from_iterable(map(_read_line, lines)), MAX_CHALLENGES))
+    return tuple(islice(chain.from_iterable(map(_read_line, _lines(header))), MAX_CHALLENGES))
 
 
 def format_challenge(scheme: str, params: Mapping[str, str]) -> str:
@@ -130,7 +139,7 @@ def _lines(header: object) -> Iterator[str]:
         header = (header,)
     if not isinstance(header, Iterable):
         return
-    for line in header:
+    for line in islice(header, MAX_LINES):
         if isinstance(line, str | bytes) and len(line) <= MAX_LINE_LENGTH:
             yield line if isinstance(line, str) else line.decode("latin-1")
 
