@@ -1,0 +1,184 @@
+"""
+Public keys as they arrive in a JWK Set, taken one by one and strictly (RFC 7517 section 5, RFC 7518 section 6.2.1).
+
+`joserfc` gives up on a whole set for one odd member and takes private and symmetric keys; here an entry that cannot serve is
+ignored, counted by its fault and does not spoil its neighbours. This is the only place where keys enter the verifier.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey
+
+from .compact import MalformedToken, b64url_decode
+from .es256 import ALGORITHM, PublicKey
+from .strict_json import StrictJSONError, loads_object
+
+__all__ = [
+    "MAX_DOCUMENT_OCTETS",
+    "MAX_KEYS",
+    "MAX_KID_LENGTH",
+    "Fault",
+    "KeySet",
+    "UnusableKeySet",
+    "import_public_key",
+    "parse_key_set",
+]
+
+MAX_DOCUMENT_OCTETS: Final = 65536
+"""Largest JWK Set document that is read, in octets after content decoding (D19)."""
+
+MAX_KEYS: Final = 256
+"""Most entries of one set; a larger set is unusable as a whole (D19)."""
+
+MAX_KID_LENGTH: Final = 128
+"""Longest `kid`, in characters (D19)."""
+
+Fault = Literal["form", "private", "kty", "crv", "kid", "alg", "use", "key_ops", "coordinates", "point", "shared_kid"]
+"""Why an entry of a set is ignored."""
+
+_COORDINATE_LENGTH: Final = 43
+_PUBLIC_MEMBERS: Final = ("kty", "crv", "x", "y")
+# RFC 7518 sections 6.2.2, 6.3.2 and 6.4.1, and `priv` of the algorithm key pairs (AKP).
+_PRIVATE_MEMBERS: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
+
+
+class UnusableKeySet(ValueError):
+    """
+    Raised for a document that is not a JWK Set, or whose every entry is unusable. The message never holds any of the document.
+
+    Attributes:
+        ignored: how many entries were ignored for which fault; empty when the document is no JWK Set at all.
+    """
+
+    ignored: Mapping[Fault, int]
+
+    def __init__(self, text: str, ignored: Mapping[Fault, int] = MappingProxyType({})) -> None:
+        """
+        Say in *text*, in words of our own, what is wrong.
+        """
+        super().__init__(text)
+        self.ignored = ignored
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeySet(Mapping[str, PublicKey]):
+    """
+    The usable keys of a JWK Set by their `kid`, and how many entries were ignored for which fault.
+    """
+
+    by_kid: Mapping[str, PublicKey]
+    ignored: Mapping[Fault, int]
+
+    def __getitem__(self, kid: str) -> PublicKey:
+        return self.by_kid[kid]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_kid)
+
+    def __len__(self) -> int:
+        return len(self.by_kid)
+
+
+def import_public_key(jwk: object) -> tuple[str, PublicKey] | None:
+    """
+    Import one entry of a JWK Set that is usable for ES256: its `kid` and the key, a point of the curve.
+
+    Returns None for everything else (D19, "Ignored keys"): not an EC key on P-256, a coordinate that is not 32 octets in
+    canonical base64url, a point off the curve, a `kid` that is not 1 to 128 printable ASCII characters, an `alg` other than
+    ES256, a `use` other than `sig`, `key_ops` without `verify`, or a private member: a key that was published with its
+    private part is compromised. Unknown members are ignored (RFC 7517 section 4).
+    """
+    examined = _examine(jwk)
+    return examined if isinstance(examined, tuple) else None
+
+
+def parse_key_set(body: bytes) -> KeySet:
+    """
+    Read a JWK Set document (RFC 7517 section 5).
+
+    Entries that `import_public_key` would not take are ignored. A `kid` that two entries name, usable or not, is unusable:
+    nobody can tell which of them is meant. `{"keys": []}` is a valid, empty set: the issuer withdrew all keys.
+
+    Raises:
+        UnusableKeySet: for more than 64 KiB or 256 entries, for anything but one strict JSON object with an array `keys`, and
+            for a set that is not empty but has no usable entry.
+    """
+    entries = _entries(body)
+    named = Counter(entry["kid"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("kid"), str))
+    by_kid: dict[str, PublicKey] = {}
+    ignored: Counter[Fault] = Counter()
+    for entry in entries:
+        examined = _examine(entry)
+        if not isinstance(examined, tuple):
+            ignored[examined] += 1
+        elif named[examined[0]] > 1:
+            ignored["shared_kid"] += 1
+        else:
+            by_kid[examined[0]] = examined[1]
+    if entries and not by_kid:
+        faults = ", ".join(f"{fault}: {count}" for fault, count in sorted(ignored.items()))
+        raise UnusableKeySet(f"no entry is usable ({faults})", MappingProxyType(ignored))
+    return KeySet(MappingProxyType(by_kid), MappingProxyType(ignored))
+
+
+def _entries(body: bytes) -> list[Any]:
+    if len(body) > MAX_DOCUMENT_OCTETS:
+        raise UnusableKeySet("larger than 64 KiB")
+    try:
+        entries = loads_object(body).get("keys")
+    except StrictJSONError:
+        raise UnusableKeySet("not one strict JSON object") from None
+    if not isinstance(entries, list):
+        raise UnusableKeySet("no array named keys")
+    if len(entries) > MAX_KEYS:
+        raise UnusableKeySet("more than 256 entries")
+    return entries
+
+
+def _is_kid(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= MAX_KID_LENGTH and value.isascii() and value.isprintable()
+
+
+def _is_for_verifying(operations: object) -> bool:
+    return isinstance(operations, list) and all(isinstance(name, str) for name in operations) and "verify" in operations
+
+
+def _is_coordinate(value: object) -> bool:
+    if not isinstance(value, str) or len(value) != _COORDINATE_LENGTH or not value.isascii():
+        return False
+    try:
+        b64url_decode(value.encode("ascii"))
+    except MalformedToken:
+        return False
+    return True
+
+
+# In this order; members that may be absent are given an acceptable value in that case (RFC 7517 section 4).
+_RULES: Final[tuple[tuple[Fault, Callable[[dict[str, Any]], bool]], ...]] = (
+    ("private", _PRIVATE_MEMBERS.isdisjoint),
+    ("kty", lambda jwk: jwk.get("kty") == "EC"),
+    ("crv", lambda jwk: jwk.get("crv") == "P-256"),
+    ("kid", lambda jwk: _is_kid(jwk.get("kid"))),
+    ("alg", lambda jwk: jwk.get("alg", ALGORITHM) == ALGORITHM),
+    ("use", lambda jwk: jwk.get("use", "sig") == "sig"),
+    ("key_ops", lambda jwk: _is_for_verifying(jwk.get("key_ops", ["verify"]))),
+    ("coordinates", lambda jwk: _is_coordinate(jwk.get("x")) and _is_coordinate(jwk.get("y"))),
+)
+
+
+def _examine(jwk: object) -> tuple[str, PublicKey] | Fault:
+    if type(jwk) is not dict:
+        return "form"
+    for fault, is_met in _RULES:
+        if not is_met(jwk):
+            return fault
+    try:
+        key = ECKey.import_key({name: jwk[name] for name in _PUBLIC_MEMBERS}).public_key
+    except (JoseError, ValueError, TypeError, KeyError):
+        return "point"
+    return jwk["kid"], key
