@@ -1,0 +1,154 @@
+"""
+JWTs that a client signs for this issuer: its own authentication, a subject token, an actor token (RFC 7523 section 3, D5, D7).
+
+One strict reader for all three; what tells them apart is `typ` and whose key it is. Each kind is refused in every other place.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
+from verifier.es256 import ALGORITHM, PublicKey, signature_is_valid
+
+__all__ = [
+    "ACTOR_TOKEN",
+    "CLIENT_ASSERTION",
+    "SUBJECT_TOKEN",
+    "Assertion",
+    "AssertionKind",
+    "AssertionRefused",
+    "verify_assertion",
+]
+
+_MAX_AHEAD_S: Final = 5
+_MAX_LIFETIME_S: Final = 300
+_MAX_TIME: Final = 2**53 - 1
+_MAX_JTI: Final = 256
+
+
+class AssertionRefused(Exception):
+    """
+    Raised for an assertion that is not accepted; the message is a closed word for the log.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertionKind:
+    """
+    One kind of JWT that a client may sign: its parameter, the `typ` values it goes by in lower case, whether `iat` is required.
+    """
+
+    name: str
+    types: frozenset[object]
+    iat_required: bool
+
+
+CLIENT_ASSERTION: Final = AssertionKind(
+    name="client_assertion", types=frozenset({"client-authentication+jwt", "jwt", None}), iat_required=False
+)
+"""Typed since RFC 10070, which advises against refusing the older untyped ones."""
+SUBJECT_TOKEN: Final = AssertionKind(name="subject_token", types=frozenset({"caplo-subject+jwt"}), iat_required=True)
+ACTOR_TOKEN: Final = AssertionKind(name="actor_token", types=frozenset({"caplo-actor+jwt"}), iat_required=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assertion:
+    """
+    A verified assertion: signed by the client, meant for this issuer alone, alive.
+    """
+
+    iss: str
+    sub: str
+    jti: str
+    exp: float
+    claims: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def expires_at(self) -> int:
+        """
+        The first whole epoch second at which it can no longer be accepted.
+        """
+        return math.ceil(self.exp)
+
+
+def verify_assertion(
+    token: str | UnverifiedToken,
+    kind: AssertionKind,
+    *,
+    keys: Mapping[str, PublicKey],
+    audience: str,
+    now: float,
+) -> Assertion:
+    """
+    Verify an assertion of one kind against the keys registered for its client.
+
+    Checked: compact form, typ, ES256, signature by one of *keys* (that of its kid when it has one), `aud` being *audience* and
+    nothing else, `exp` ahead by at most 300 s without tolerance, `iat` at most 300 s old, `iat` and `nbf` at most 5 s ahead,
+    `iss`, `sub` and `jti` well formed. Not checked: who `iss` and `sub` are, and that `jti` is new.
+
+    Raises:
+        AssertionRefused: for the first of these that does not hold.
+    """
+    if not isinstance(token, UnverifiedToken):
+        token = _parse(token)
+    typ = token.typ.lower() if isinstance(token.typ, str) and token.typ.isascii() else token.typ
+    if not (typ is None or isinstance(typ, str)) or typ not in kind.types:
+        raise AssertionRefused("type")
+    if token.alg != ALGORITHM:
+        raise AssertionRefused("algorithm")
+    _check_signature(token, keys)
+    claims = token.claims
+    if claims.get("aud") not in (audience, [audience]):
+        raise AssertionRefused("audience")
+    exp = _check_times(claims, kind, now)
+    return Assertion(
+        iss=_text(claims, "iss"), sub=_text(claims, "sub"), jti=_text(claims, "jti", _MAX_JTI), exp=exp, claims=claims
+    )
+
+
+def _parse(token: str) -> UnverifiedToken:
+    try:
+        return parse_compact(token, kid_required=False)
+    except MalformedToken:
+        raise AssertionRefused("malformed") from None
+
+
+def _check_signature(token: UnverifiedToken, keys: Mapping[str, PublicKey]) -> None:
+    candidates = [key for kid, key in keys.items() if token.kid in (None, kid)]
+    if not any(signature_is_valid(key, token.signing_input, token.signature) for key in candidates):
+        raise AssertionRefused("signature" if candidates else "key")
+
+
+def _check_times(claims: Mapping[str, Any], kind: AssertionKind, now: float) -> float:
+    exp = _time(claims, "exp")
+    if exp is None or exp <= now:
+        raise AssertionRefused("expired")
+    if exp - now > _MAX_LIFETIME_S:
+        raise AssertionRefused("lifetime")
+    iat, nbf = _time(claims, "iat"), _time(claims, "nbf")
+    if iat is None and kind.iat_required:
+        raise AssertionRefused("iat")
+    if iat is not None and iat < now - _MAX_LIFETIME_S:
+        raise AssertionRefused("lifetime")
+    if max(iat or 0, nbf or 0) > now + _MAX_AHEAD_S:
+        raise AssertionRefused("not_yet_valid")
+    return exp
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    if name not in claims:
+        return None
+    value = claims[name]
+    if type(value) not in (int, float) or not 0 <= value <= _MAX_TIME:
+        raise AssertionRefused(name)
+    time: float = value
+    return time
+
+
+def _text(claims: Mapping[str, Any], name: str, longest: int = 1024) -> str:
+    value = claims.get(name)
+    if not isinstance(value, str) or not 0 < len(value) <= longest:
+        raise AssertionRefused(name)
+    return value

@@ -1,0 +1,134 @@
+"""
+Who is asking: client authentication at the token endpoint (RFC 6749 section 2.3, RFC 7523 section 2.2, RFC 10070).
+
+Exactly one method per request, and only the one the client is registered for. Whatever is wrong, the client hears the same
+words; an unknown client costs the same work as a wrong secret or a wrong signature.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
+from verifier.es256 import PublicKey
+
+from .assertions import CLIENT_ASSERTION, Assertion, AssertionRefused, verify_assertion
+from .errors import TokenRefused, invalid_client, invalid_request
+from .form import Form, form_decode
+from .registry import Client, Workspace
+
+__all__ = ["ASSERTION_TYPE", "Authenticated", "authenticate_by_assertion", "authenticate_by_secret", "chosen_method"]
+
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+_MAX_CREDENTIALS: Final = 2048
+_NO_DIGEST: Final = (bytes(32),)
+# A key nobody holds any more: checking a signature against it costs what checking against a registered one does.
+_NOBODY: Final[Mapping[str, PublicKey]] = {"": ec.generate_private_key(ec.SECP256R1()).public_key()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authenticated:
+    """
+    A client that proved who it is; `assertion` is what it signed, still to be used up, or None with a secret.
+    """
+
+    client: Client
+    assertion: Assertion | None
+
+
+def chosen_method(authorization: Sequence[str], form: Form) -> str:
+    """
+    Return the one authentication method a request uses.
+
+    Raises:
+        TokenRefused: (`invalid_request`) for more than one, (`invalid_client`) for none or one that is not offered.
+    """
+    by_header = bool(authorization)
+    by_assertion = form.get("client_assertion") is not None or form.get("client_assertion_type") is not None
+    by_body = form.get("client_secret") is not None
+    if len(authorization) > 1 or by_header + by_assertion + by_body > 1:
+        raise invalid_request("Exactly one client authentication method is allowed.", reason="client:two_methods")
+    if by_header:
+        return "client_secret_basic"
+    if by_assertion:
+        return "private_key_jwt"
+    raise invalid_client(reason="client:secret_in_body" if by_body else "client:no_credentials")
+
+
+def authenticate_by_secret(workspace: Workspace, authorization: str, form: Form) -> Authenticated:
+    """
+    Authenticate with HTTP Basic, id and secret form-encoded before they were joined (RFC 6749 section 2.3.1).
+
+    Raises:
+        TokenRefused: `invalid_client`.
+    """
+    client_id, secret = _basic_credentials(authorization)
+    client = workspace.clients.get(client_id)
+    digests = client.secret_sha256 if client is not None and client.secret_sha256 else _NO_DIGEST
+    presented = sha256(secret.encode()).digest()
+    # Every digest is compared, so that the time does not tell which one was close.
+    matches = [compare_digest(presented, digest) for digest in digests]
+    if client is None or not any(matches):
+        raise invalid_client(reason="client:credentials")
+    _check_client_id(client, form)
+    return Authenticated(client=client, assertion=None)
+
+
+def authenticate_by_assertion(workspace: Workspace, form: Form, now: float) -> Authenticated:
+    """
+    Authenticate with a JWT that the client signed for this issuer alone; its `jti` is still to be used up.
+
+    Raises:
+        TokenRefused: `invalid_client`.
+    """
+    if form.get("client_assertion_type") != ASSERTION_TYPE:
+        raise invalid_client(reason="client:assertion_type")
+    unverified = _unverified(form.get("client_assertion") or "")
+    claimed = unverified.claims.get("sub")
+    client = workspace.clients.get(claimed) if isinstance(claimed, str) else None
+    keys = client.keys if client is not None and client.keys else _NOBODY
+    try:
+        assertion = verify_assertion(unverified, CLIENT_ASSERTION, keys=keys, audience=workspace.issuer, now=now)
+    except AssertionRefused as refusal:
+        raise invalid_client(reason=f"client_assertion:{refusal}") from None
+    if client is None or not assertion.iss == assertion.sub == client.client_id:
+        raise invalid_client(reason="client_assertion:issuer")
+    _check_client_id(client, form)
+    return Authenticated(client=client, assertion=assertion)
+
+
+def _unverified(assertion: str) -> UnverifiedToken:
+    try:
+        return parse_compact(assertion, kid_required=False)
+    except MalformedToken:
+        raise invalid_client(reason="client_assertion:malformed") from None
+
+
+def _check_client_id(client: Client, form: Form) -> None:
+    named = form.get("client_id")
+    if named is not None and named != client.client_id:
+        raise invalid_client(reason="client:other_client_id")
+
+
+def _basic_credentials(authorization: str) -> tuple[str, str]:
+    scheme, _, encoded = authorization.strip(" \t").partition(" ")
+    if scheme.lower() != "basic" or len(encoded) > _MAX_CREDENTIALS:
+        raise invalid_client(reason="client:scheme")
+    try:
+        client_id, colon, secret = base64.b64decode(encoded.strip(" "), validate=True).partition(b":")
+        if not (client_id and colon and secret):
+            raise _unusable()
+        return form_decode(client_id), form_decode(secret)
+    except (binascii.Error, ValueError):
+        raise _unusable() from None
+
+
+def _unusable() -> TokenRefused:
+    return invalid_client(reason="client:credentials")

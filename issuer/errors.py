@@ -1,0 +1,114 @@
+"""
+How the token endpoint refuses, framework-free.
+
+    TokenRefused         one refusal: the OAuth code and text for the client, the log reason for the operator
+
+Only `oauth` and `http` turn it into a response. Descriptions are fixed sentences: nothing of the request is ever echoed.
+"""
+
+from typing import Literal
+
+__all__ = [
+    "OAuthError",
+    "TokenRefused",
+    "invalid_authorization_details",
+    "invalid_client",
+    "invalid_request",
+    "invalid_scope",
+    "invalid_target",
+    "temporarily_unavailable",
+]
+
+OAuthError = Literal[
+    "invalid_request",
+    "invalid_client",
+    "invalid_grant",
+    "unauthorized_client",
+    "unsupported_grant_type",
+    "invalid_scope",
+    "invalid_target",
+    "invalid_authorization_details",
+    "access_denied",
+    "unmet_authentication_requirements",
+    "temporarily_unavailable",
+    "server_error",
+]
+"""Codes of RFC 6749 section 5.2, RFC 8693 section 2.2.2, RFC 9396 section 5, RFC 9470 section 5 and D11."""
+
+
+class TokenRefused(Exception):
+    """
+    Raised when no token is minted.
+
+    Attributes:
+        error: the registered OAuth error code.
+        description: one fixed sentence for the developer of the client.
+        reason: what stands in the log: a closed word of our own, more exact than the client is told.
+        status: the HTTP status.
+        retry_after_s: seconds after which another try makes sense, or None.
+    """
+
+    def __init__(
+        self,
+        error: OAuthError,
+        description: str,
+        *,
+        reason: str,
+        status: int = 400,
+        retry_after_s: int | None = None,
+    ) -> None:
+        """
+        Build one refusal.
+        """
+        super().__init__(description)
+        self.error = error
+        self.description = description
+        self.reason = reason
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+def invalid_request(description: str, *, reason: str) -> TokenRefused:
+    """
+    Refuse a request that is malformed, or whose subject or actor token is unacceptable (RFC 8693 section 2.2.2).
+    """
+    return TokenRefused("invalid_request", description, reason=reason)
+
+
+def invalid_client(*, reason: str) -> TokenRefused:
+    """
+    Refuse a client, in the same words whatever was wrong with it (RFC 6749 section 5.2).
+    """
+    return TokenRefused("invalid_client", "Client authentication failed.", reason=reason, status=401)
+
+
+def invalid_target(description: str, *, reason: str) -> TokenRefused:
+    """
+    Refuse a target (RFC 8707 section 2, D6).
+    """
+    return TokenRefused("invalid_target", description, reason=reason)
+
+
+def invalid_scope(description: str, *, reason: str) -> TokenRefused:
+    """
+    Refuse a scope (RFC 6749 section 5.2).
+    """
+    return TokenRefused("invalid_scope", description, reason=reason)
+
+
+def invalid_authorization_details(description: str, *, reason: str) -> TokenRefused:
+    """
+    Refuse an action or what is said to confirm it (RFC 9396 section 5, D21).
+    """
+    return TokenRefused("invalid_authorization_details", description, reason=reason)
+
+
+def temporarily_unavailable(
+    description: str, *, reason: str, status: Literal[429, 503] = 503, retry_after_s: int = 1
+) -> TokenRefused:
+    """
+    Refuse because something is down (503) or a limit is reached (429), and say when to try again (D11).
+    """
+    return TokenRefused(
+        "temporarily_unavailable", description, reason=reason, status=status, retry_after_s=retry_after_s
+    )

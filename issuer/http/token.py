@@ -1,0 +1,59 @@
+"""
+The token endpoint's face in HTTP: what arrived goes to `oauth.TokenEndpoint`, what it decides goes back (RFC 6749 section 5).
+"""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.handlers import HTTPRouteHandler
+
+from ..errors import TokenRefused
+from ..form import MAX_BODY_OCTETS
+from ..oauth import TokenEndpoint, TokenRequest
+from ..registry import Workspace
+from .errors import TOKEN_PATH, oauth_error_response
+from .token_docs import TokenOperation
+
+__all__ = ["token_route"]
+
+_NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+_ENCODER = msgspec.json.Encoder()
+
+
+def token_route(workspace: Workspace, endpoint: TokenEndpoint) -> HTTPRouteHandler:
+    """
+    Build the route of one workspace's token endpoint.
+    """
+
+    async def issue_token(request: Request[Any, Any, Any]) -> Response[bytes]:
+        asked = TokenRequest(
+            authorization=request.headers.getall("authorization", []),
+            content_type=request.headers.get("content-type"),
+            body=await request.body(),
+        )
+        try:
+            members = await endpoint.answer(asked)
+        except TokenRefused as refused:
+            return _refusal(refused, workspace.issuer)
+        return Response(_ENCODER.encode(members), media_type="application/json", headers=_NO_STORE)
+
+    return post(
+        workspace.path + TOKEN_PATH,
+        status_code=200,
+        request_max_body_size=MAX_BODY_OCTETS,
+        operation_class=TokenOperation,
+        operation_id="issueToken",
+        summary="Exchange a subject token for a customer context token",
+        tags=["tokens"],
+    )(issue_token)
+
+
+def _refusal(refused: TokenRefused, realm: str) -> Response[bytes]:
+    headers = {}
+    if refused.status == 401:
+        # Every 401 has a challenge (RFC 9110 section 15.5.2), also when the client used an assertion.
+        headers["WWW-Authenticate"] = f'Basic realm="{realm}"'
+    if refused.retry_after_s is not None:
+        headers["Retry-After"] = str(refused.retry_after_s)
+    return oauth_error_response(refused.status, refused.error, refused.description, headers)

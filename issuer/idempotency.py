@@ -1,0 +1,130 @@
+"""
+One confirmed action, however often it is asked for: the records behind idempotency keys (D12, D18).
+
+A repeated request gets a new token for the same action, never the same token again; the same key with anything else in it is
+refused. `IdempotencyRecords` is what the token endpoint needs; the record in memory serves one process.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from hashlib import sha256
+from heapq import heappop, heappush
+from hmac import compare_digest
+from typing import Final, Literal, Protocol
+
+from verifier.claims import CONFIRMATION_LIFETIME_S, ConfirmedBy
+
+__all__ = [
+    "MAX_MINTS",
+    "Claimed",
+    "IdempotencyRecords",
+    "MemoryIdempotencyRecords",
+    "NotClaimed",
+    "RecordKey",
+    "fingerprint",
+]
+
+MAX_MINTS: Final = 20
+"""Most tokens for one key (D12)."""
+
+_RETENTION_MARGIN_S: Final = 120
+
+RecordKey = tuple[str, str, str, str]
+"""Workspace, client, action, idempotency key: the scope in which a key means one thing."""
+
+NotClaimed = Literal["conflict", "exhausted", "full"]
+"""Why a claim fails: something else stands under the key, it was minted for too often, or too many records are alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """
+    A mint that may go ahead; `confirmed_at` is the instant that the record pins (epoch seconds).
+    """
+
+    confirmed_at: int
+
+
+class IdempotencyRecords(Protocol):
+    """
+    Where it is remembered which action stands under which key.
+    """
+
+    def claim(
+        self, key: RecordKey, content: bytes, confirmed_by: ConfirmedBy, confirmed_at: int, now: float
+    ) -> Awaitable[Claimed | NotClaimed]:
+        """
+        Count one mint under *key*, atomically: create the record or find it holding the same *content*.
+
+        With `none` the first claim's *confirmed_at* is the instant of all later ones; otherwise it has to be the same each time.
+        """
+
+
+def fingerprint(digest: str, subject: str, connection: str, audience: str) -> bytes:
+    """
+    Hash what a key stands for. The customer's id goes in, and with the action digest beside it cannot be guessed out again.
+    """
+    hashed = sha256()
+    for part in (digest, subject, connection, audience):
+        octets = part.encode()
+        hashed.update(len(octets).to_bytes(4) + octets)
+    return hashed.digest()
+
+
+@dataclass(slots=True)
+class _Record:
+    content: bytes
+    confirmed_by: ConfirmedBy
+    confirmed_at: int
+    mints: int
+
+
+class MemoryIdempotencyRecords:
+    """
+    Records for one process, dropped once their confirmation is 1800 s old plus 120 s; bounded for each client.
+    """
+
+    def __init__(self, max_per_client: int = 10_000) -> None:
+        """
+        Hold at most *max_per_client* live records of one client of one workspace.
+        """
+        self._max_per_client = max_per_client
+        self._records: dict[RecordKey, _Record] = {}
+        self._queue: list[tuple[int, RecordKey]] = []
+        self._live: Counter[tuple[str, str]] = Counter()
+
+    async def claim(
+        self, key: RecordKey, content: bytes, confirmed_by: ConfirmedBy, confirmed_at: int, now: float
+    ) -> Claimed | NotClaimed:
+        """
+        Count one mint under *key*; nothing is awaited in here, so it is one step to every other task.
+        """
+        self._drop_old(now)
+        record = self._records.get(key)
+        if record is None:
+            return self._create(key, _Record(content, confirmed_by, confirmed_at, 1))
+        pinned = confirmed_by == "none" or confirmed_at == record.confirmed_at
+        if not (compare_digest(content, record.content) and confirmed_by == record.confirmed_by and pinned):
+            return "conflict"
+        if record.mints >= MAX_MINTS:
+            return "exhausted"
+        record.mints += 1
+        return Claimed(record.confirmed_at)
+
+    def _create(self, key: RecordKey, record: _Record) -> Claimed | NotClaimed:
+        client = key[:2]
+        if self._live[client] >= self._max_per_client:
+            return "full"
+        self._records[key] = record
+        self._live[client] += 1
+        heappush(self._queue, (record.confirmed_at + CONFIRMATION_LIFETIME_S + _RETENTION_MARGIN_S, key))
+        return Claimed(record.confirmed_at)
+
+    def _drop_old(self, now: float) -> None:
+        while self._queue and self._queue[0][0] <= now:
+            _, key = heappop(self._queue)
+            del self._records[key]
+            self._live[key[:2]] -= 1
+            if not self._live[key[:2]]:
+                del self._live[key[:2]]

@@ -1,0 +1,64 @@
+"""
+What the issuer remembers between requests, behind interfaces of one method each; in memory for a single process.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from verifier import MemoryReplayStore
+
+from .idempotency import IdempotencyRecords, MemoryIdempotencyRecords
+
+__all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "memory_state"]
+
+
+class AssertionIds(Protocol):
+    """
+    Where it is remembered which client assertions were used (RFC 7523 section 3 item 7).
+    """
+
+    def use(self, issuer: str, client_id: str, jti: str, expires_at: int) -> Awaitable[bool]:
+        """
+        Record an identifier until *expires_at* (epoch seconds) and tell whether that was its first use, atomically.
+
+        Any exception means that it cannot be told; then the request is refused.
+        """
+
+
+class MemoryAssertionIds:
+    """
+    Used client assertions of one process.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """
+        Take the wall clock, in epoch seconds.
+        """
+        self._store = MemoryReplayStore(now=now)
+
+    async def use(self, issuer: str, client_id: str, jti: str, expires_at: int) -> bool:
+        """
+        Record an identifier and tell whether that was its first use.
+
+        Raises:
+            ReplayStoreUnavailable: when that cannot be told.
+        """
+        return self._store.scoped(issuer, client_id).use(jti, expires_at, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerState:
+    """
+    Everything the token endpoints of all workspaces share.
+    """
+
+    assertion_ids: AssertionIds
+    idempotency: IdempotencyRecords
+
+
+def memory_state(now: Callable[[], float]) -> IssuerState:
+    """
+    Build the state of a single process; it is gone when the process ends.
+    """
+    return IssuerState(assertion_ids=MemoryAssertionIds(now), idempotency=MemoryIdempotencyRecords())

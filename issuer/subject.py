@@ -1,0 +1,179 @@
+"""
+For whom and through whom: subject and actor tokens that an orchestrator signs (RFC 8693 sections 2.1 and 4, D8, D9, D21).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from verifier.claims import ACTOR_DEPTH, Actor, ClaimsError, read_actor
+from verifier.es256 import PublicKey
+from verifier.levels import Level, is_level, satisfies
+
+from .assertions import ACTOR_TOKEN, SUBJECT_TOKEN, Assertion, AssertionKind, AssertionRefused, verify_assertion
+from .errors import TokenRefused, invalid_request
+from .form import Form
+from .registry import Client, Workspace
+
+__all__ = ["JWT_TOKEN_TYPE", "Subject", "read_actor_chain", "read_subject"]
+
+JWT_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:jwt"
+
+_MAX_AUTH_TIME_AHEAD_S: Final = 5
+_MAX_TIME: Final = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """
+    The customer, as the event of their sign-in has it: nothing here comes from the time of minting.
+
+    `namespace` is the identity namespace `sub` belongs to; `expires_at` bounds every token minted from it (epoch seconds).
+    """
+
+    sub: str
+    namespace: str
+    acr: Level
+    auth_time: float
+    expires_at: float
+    scope: frozenset[str] | None
+    act: Actor | None
+    may_act: str | None
+
+
+def read_subject(form: Form, client: Client, workspace: Workspace, now: float) -> Subject:
+    """
+    Verify the subject token of a request.
+
+    Raises:
+        TokenRefused: `invalid_request` for a token that is missing or unacceptable; `unauthorized_client` for a kind of token
+            that the client may not bring.
+    """
+    token, token_type = form.require("subject_token"), form.require("subject_token_type")
+    if token_type != JWT_TOKEN_TYPE:
+        raise invalid_request("The subject_token_type is not supported.", reason="subject_token:token_type")
+    if "asserted" not in client.subject_tokens:
+        raise TokenRefused(
+            "unauthorized_client", "The client may not sign subject tokens.", reason="subject_token:not_allowed"
+        )
+    assertion = _verify(SUBJECT_TOKEN, token, keys=client.subject_keys, issuer=workspace.issuer, now=now)
+    # A customer must never be one of the workspace's own clients (RFC 9068 section 5).
+    if assertion.iss != client.client_id or assertion.sub in workspace.clients:
+        raise invalid_request("The subject token is not acceptable.", reason="subject_token:subject")
+    claims = assertion.claims
+    return Subject(
+        sub=assertion.sub,
+        namespace=_text(claims, "namespace"),
+        acr=_level(claims, client),
+        auth_time=_auth_time(claims, now),
+        expires_at=assertion.exp,
+        scope=_scope(claims),
+        act=_actor(claims) if "act" in claims else None,
+        may_act=_may_act(claims) if "may_act" in claims else None,
+    )
+
+
+def read_actor_chain(
+    form: Form, client: Client, workspace: Workspace, subject: Subject, now: float
+) -> tuple[Actor, float]:
+    """
+    Build `act` (D8) and return it with the time no token may outlive.
+
+    The actor is that of the actor token, else the one the subject token names, else the client's only agent; with an actor
+    token the subject token's own `act` moves one level in.
+
+    Raises:
+        TokenRefused: `invalid_request`.
+    """
+    token = form.get("actor_token")
+    if (token is None) != (form.get("actor_token_type") is None):
+        raise invalid_request("actor_token and actor_token_type come together.", reason="actor_token:pair")
+    if token is None:
+        return _checked(_actor_without_token(client, subject), client, subject), subject.expires_at
+    if form.get("actor_token_type") != JWT_TOKEN_TYPE:
+        raise invalid_request("The actor_token_type is not supported.", reason="actor_token:token_type")
+    assertion = _verify(ACTOR_TOKEN, token, keys=client.keys, issuer=workspace.issuer, now=now)
+    if assertion.iss != client.client_id:
+        raise invalid_request("The actor token is not acceptable.", reason="actor_token:issuer")
+    actor = Actor(assertion.sub, None, subject.act)
+    return _checked(actor, client, subject), min(subject.expires_at, assertion.exp)
+
+
+def _actor_without_token(client: Client, subject: Subject) -> Actor:
+    if client.require_actor_token:
+        raise invalid_request("This client has to send an actor token.", reason="actor_token:missing")
+    if subject.act is not None:
+        return subject.act
+    if len(client.agents) != 1:
+        raise invalid_request("The request has to name the agent.", reason="actor:ambiguous")
+    return Actor(client.agents[0])
+
+
+def _checked(actor: Actor, client: Client, subject: Subject) -> Actor:
+    if len(actor.history()) >= ACTOR_DEPTH:
+        raise invalid_request("The chain of actors is too deep.", reason="actor:depth")
+    if actor.sub not in client.agents or actor.iss is not None:
+        raise invalid_request("The client may not act through this agent.", reason="actor:not_allowed")
+    if subject.may_act is not None and subject.may_act != actor.sub:
+        raise invalid_request("The subject token does not allow this actor.", reason="actor:may_act")
+    return actor
+
+
+def _verify(kind: AssertionKind, token: str, *, keys: Mapping[str, PublicKey], issuer: str, now: float) -> Assertion:
+    try:
+        return verify_assertion(token, kind, keys=keys, audience=issuer, now=now)
+    except AssertionRefused as refusal:
+        raise invalid_request(f"The {kind.name} is not acceptable.", reason=f"{kind.name}:{refusal}") from None
+
+
+def _refused(claim: str) -> TokenRefused:
+    return invalid_request("A claim of the subject token is not acceptable.", reason=f"subject_token:{claim}")
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str:
+    value = claims.get(name)
+    if not isinstance(value, str) or not value:
+        raise _refused(name)
+    return value
+
+
+def _level(claims: Mapping[str, Any], client: Client) -> Level:
+    acr = claims.get("acr")
+    if not is_level(acr) or not satisfies(client.max_asserted_level, acr):
+        raise _refused("acr")
+    return acr
+
+
+def _auth_time(claims: Mapping[str, Any], now: float) -> float:
+    value = claims.get("auth_time")
+    if type(value) not in (int, float):
+        raise _refused("auth_time")
+    auth_time: float = value  # type: ignore[assignment]
+    # Compared with the whole second that becomes iat, because that is what a verifier compares with.
+    if not 0 <= auth_time <= min(int(now) + _MAX_AUTH_TIME_AHEAD_S, _MAX_TIME):
+        raise _refused("auth_time")
+    return auth_time
+
+
+def _scope(claims: Mapping[str, Any]) -> frozenset[str] | None:
+    if "scope" not in claims:
+        return None
+    scope = claims["scope"]
+    if not isinstance(scope, str):
+        raise _refused("scope")
+    return frozenset(scope.split(" "))
+
+
+def _actor(claims: Mapping[str, Any]) -> Actor:
+    try:
+        return read_actor(claims["act"])
+    except ClaimsError:
+        raise _refused("act") from None
+
+
+def _may_act(claims: Mapping[str, Any]) -> str:
+    may_act = claims["may_act"]
+    if type(may_act) is not dict or not isinstance(may_act.get("sub"), str):
+        raise _refused("may_act")
+    sub: str = may_act["sub"]
+    return sub
