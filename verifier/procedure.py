@@ -32,7 +32,7 @@ from .claims import CONFIRMATIONS, MAX_LIFETIME_S, TOKEN_TYPE, ActionClaim, Clai
 from .compact import MalformedToken, UnverifiedToken, parse_compact
 from .context import CustomerContext
 from .demand import Demand, scope_words
-from .errors import CustomerContextError
+from .errors import CustomerContextError, Reason
 from .es256 import ALGORITHM, PublicKey, signature_is_valid
 from .levels import satisfies
 from .step_up import StepUp
@@ -101,9 +101,9 @@ class Procedure:
         if not signature_is_valid(key, token.signing_input, token.signature):
             raise CustomerContextError("signature")
         _check_expired(self, claims, now)
-        self._check_scope(claims, demand)
-        bound = self._check_action(claims, demand, now)
-        self._check_step_up(claims, demand, now)
+        self.check_scope(claims, demand)
+        bound = self.check_action(claims, demand, now)
+        self.check_step_up(claims, demand, now)
         return CustomerContext(
             _verified=claims,
             _payload=token.claims,
@@ -119,12 +119,18 @@ class Procedure:
         """
         return math.ceil(claims.exp + self.clock_tolerance_s)
 
-    def _check_scope(self, claims: TokenClaims, demand: Demand) -> None:
+    def check_scope(self, claims: TokenClaims, demand: Demand) -> None:
+        """
+        Check step 12: every demanded word, the call's and the verifier's.
+        """
         needed = self.required_scope if demand.scope is None else self.required_scope | scope_words(demand.scope)
         if needed and not needed <= frozenset((claims.scope or "").split(" ")):
             raise CustomerContextError("scope", parameters={"scope": " ".join(sorted(needed))})
 
-    def _check_action(self, claims: TokenClaims, demand: Demand, now: float) -> BoundAction | None:
+    def check_action(self, claims: TokenClaims, demand: Demand, now: float) -> BoundAction | None:
+        """
+        Check step 13 and return the action with the arguments that were digested, or None for a read.
+        """
         signed = claims.action
         if demand.action is None:
             if signed is not None and not demand.ignore_action:
@@ -152,7 +158,10 @@ class Procedure:
         if limit is not None and now - confirmation.at > limit + self.clock_tolerance_s:
             raise CustomerContextError("confirmation", hint=f"confirmed {now - confirmation.at:.1f} s ago")
 
-    def _check_step_up(self, claims: TokenClaims, demand: Demand, now: float) -> None:
+    def check_step_up(self, claims: TokenClaims, demand: Demand, now: float) -> None:
+        """
+        Check step 14: level and age of the customer's sign-in.
+        """
         if demand.level is None and demand.max_auth_age_seconds is None:
             return
         strong = demand.level is None or satisfies(claims.acr, demand.level)
@@ -237,7 +246,7 @@ def _near_miss(got: object, expected: str) -> str | None:
     return None
 
 
-CLAIM_CHECKS: Final[tuple[tuple[str, Callable[[Procedure, TokenClaims, float], None]], ...]] = (
+CLAIM_CHECKS: Final[tuple[tuple[Reason, Callable[[Procedure, TokenClaims, float], None]], ...]] = (
     ("issuer", _check_issuer),
     ("audience", _check_audience),
     ("not_yet_valid", _check_not_yet_valid),

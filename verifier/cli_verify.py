@@ -1,0 +1,152 @@
+"""
+`customer-context verify` and `explain`: a token in, check by check what holds and what does not. Neither uses the token up.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from .bearer import bearer_token
+from .demand import Demand, check_seconds, scope_words
+from .errors import CustomerContextError
+from .explain import Explanation, Finding, explain
+from .fetch import jwks_url
+from .key_source import FixedKeySource, KeySource
+from .procedure import Procedure
+
+__all__ = ["explain_command", "verify_command"]
+
+_MARKS: Final = {"holds": "ok", "fails": "FAILS", "not_checked": "-"}
+_MAX_INPUT: Final = 64 * 1024
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(
+        (
+            click.argument("token", default="-"),
+            click.option("--issuer", required=True, help="The workspace's issuer URL, exactly."),
+            click.option("--audience", required=True, help="The API's own identifier, exactly."),
+            click.option("--jwks", type=click.File("rb"), help="Use this key set instead of fetching the issuer's."),
+            click.option("--tolerance", default=0, show_default=True, help="Clock tolerance in seconds, 0 to 60."),
+            click.option("--at", type=float, help="Judge at this epoch second instead of now."),
+            click.option("--scope", help="Scope words the call needs."),
+            click.option("--action", help="The action the API is about to do."),
+            click.option("--arguments", help="Its arguments as JSON, or @FILE."),
+            click.option("--idempotency-key", help="The Idempotency-Key header, where the API gets one."),
+            click.option("--level", type=click.Choice(["low", "standard", "high"]), help="The least level."),
+            click.option("--max-auth-age", type=int, help="How old the sign-in may be, in seconds."),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("verify")
+@_options
+def verify_command(**options: Any) -> None:
+    """
+    Verify TOKEN (read from standard input when it is -) and exit with 1 when it is refused.
+    """
+    explanation = _explain(options)
+    verdict = explanation.refused
+    if options["as_json"]:
+        click.echo(json.dumps({"accepted": verdict is None, "reason": verdict, "checks": _rows(explanation)}, indent=2))
+    else:
+        _print_findings(explanation)
+        click.echo("accepted, were it used for the first time" if verdict is None else f"refused: {verdict}")
+    sys.exit(0 if verdict is None else 1)
+
+
+@click.command("explain")
+@_options
+def explain_command(**options: Any) -> None:
+    """
+    Show what TOKEN says (read from standard input when it is -), then every check. The signature is never shown.
+    """
+    explanation = _explain(options)
+    if options["as_json"]:
+        shown = {"header": explanation.header, "claims": explanation.claims, "checks": _rows(explanation)}
+        click.echo(json.dumps(shown | {"reason": explanation.refused}, indent=2))
+        return
+    click.echo("header  " + json.dumps(explanation.header))
+    click.echo("claims  " + json.dumps(explanation.claims, indent=2, ensure_ascii=True))
+    _print_findings(explanation)
+
+
+def _explain(options: dict[str, Any]) -> Explanation:
+    try:
+        return _explanation(options)
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _explanation(options: dict[str, Any]) -> Explanation:
+    check_seconds("--tolerance", options["tolerance"], 60)
+    procedure = Procedure(
+        issuer=options["issuer"],
+        audience=options["audience"],
+        required_scope=scope_words(options["scope"]) if options["scope"] else frozenset(),
+        clock_tolerance_s=options["tolerance"],
+    )
+    demand = Demand(
+        action=options["action"],
+        arguments=_arguments(options["arguments"]),
+        idempotency_key=options["idempotency_key"],
+        level=options["level"],
+        max_auth_age_seconds=options["max_auth_age"],
+        ignore_action=options["action"] is None,
+    )
+    token = _token(options["token"])
+    if options["jwks"] is not None:
+        fixed = FixedKeySource(options["jwks"].read(_MAX_INPUT), denied_kids=frozenset())
+        return explain(token, procedure=procedure, key=fixed.key, demand=demand, now=_now(options))
+    keys = KeySource(
+        jwks_url(options["issuer"]), fetch=None, now=time.time, monotonic=time.monotonic, denied_kids=frozenset()
+    )
+    try:
+        return explain(token, procedure=procedure, key=keys.key, demand=demand, now=_now(options))
+    finally:
+        keys.close()
+
+
+def _now(options: dict[str, Any]) -> float:
+    at: float | None = options["at"]
+    return time.time() if at is None else at
+
+
+def _token(token: str) -> str:
+    text = sys.stdin.read(_MAX_INPUT) if token == "-" else token
+    text = text.strip()
+    try:
+        # A whole Authorization value is what people paste.
+        return bearer_token(text)
+    except CustomerContextError:
+        return text
+
+
+def _arguments(text: str | None) -> str | bytes | None:
+    if text is not None and text.startswith("@"):
+        try:
+            return Path(text[1:]).read_bytes()
+        except OSError as error:
+            raise click.UsageError(f"--arguments: {error.strerror}: {text[1:]}") from None
+    return text
+
+
+def _rows(explanation: Explanation) -> list[dict[str, str]]:
+    return [{"check": each.check, "outcome": each.outcome, "note": each.note} for each in explanation.findings]
+
+
+def _print_findings(explanation: Explanation) -> None:
+    for finding in explanation.findings:
+        click.echo(_line(finding))
+
+
+def _line(finding: Finding) -> str:
+    return f"  {_MARKS[finding.outcome]:<6} {finding.check:<18} {finding.note}".rstrip()
