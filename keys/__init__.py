@@ -1,0 +1,127 @@
+"""
+The signing keys of a workspace: made, published, rotated, revoked, and sealed at rest.
+
+    ring = create_ring("acme", now=now, times=KeyTimes())
+    store = FileKeyStore(Path("rings/acme.jwe"), "acme", SealingKeys(read_sealing_key("2026-11", path)))
+    await store.save(ring, expect=0)
+
+    ring, revision = await store.load()
+    rotation = rotate(ring, now=now, times=KeyTimes(), expected_active=ring.active.kid)
+    await store.save(rotation.ring, expect=revision)
+
+This package knows nothing of HTTP, of tokens or of configuration. The key policy stands in `README.md` beside it.
+"""
+
+from .errors import (
+    ActiveKeyMismatch,
+    ClockBehind,
+    IllegalTransition,
+    InvalidKey,
+    KeysError,
+    ReasonRequired,
+    SelfTestFailed,
+    StandbyNotMature,
+    TooManyRetiring,
+    TransitionRefused,
+    UnknownKey,
+)
+from .es256 import DETERMINISTIC_SIGNATURES
+from .inventory import inventory
+from .key import PrivateJWK, SigningKey, check_pair, generate_key, import_private_jwk, thumbprint
+from .lifecycle import MAX_HISTORY, Generate, create_ring, revoke, rotate, settle
+from .outcome import Revocation, Rotation
+from .record import MAX_REASON_LENGTH, STATES, KeyRecord, State
+from .ring import MAX_RETIRING, STANDBYS, KeyRing
+from .sealing import open_ring, seal_ring
+from .sealing_key import (
+    MAX_SEALING_KEYS,
+    SealingKey,
+    SealingKeys,
+    generate_sealing_key,
+    read_sealing_key,
+    write_sealing_key,
+)
+from .signer import LocalSigner, Signer
+from .store import FileKeyStore, KeyStore
+from .store_errors import (
+    FileUnreadable,
+    FileUnwritable,
+    LoosePermissions,
+    RevisionConflict,
+    RingCorrupt,
+    RingMissing,
+    RingOfAnotherWorkspace,
+    RingRolledBack,
+    SealingKeyError,
+    SealingKeyFileInvalid,
+    SealingKeyUnknown,
+    SealingKeyWrong,
+    StoreBusy,
+    StoreError,
+)
+from .timing import KeyTimes, utc
+
+__all__ = [
+    "DETERMINISTIC_SIGNATURES",
+    "MAX_HISTORY",
+    "MAX_REASON_LENGTH",
+    "MAX_RETIRING",
+    "MAX_SEALING_KEYS",
+    "STANDBYS",
+    "STATES",
+    "ActiveKeyMismatch",
+    "ClockBehind",
+    "FileKeyStore",
+    "FileUnreadable",
+    "FileUnwritable",
+    "Generate",
+    "IllegalTransition",
+    "InvalidKey",
+    "KeyRecord",
+    "KeyRing",
+    "KeyStore",
+    "KeyTimes",
+    "KeysError",
+    "LocalSigner",
+    "LoosePermissions",
+    "PrivateJWK",
+    "ReasonRequired",
+    "RevisionConflict",
+    "Revocation",
+    "RingCorrupt",
+    "RingMissing",
+    "RingOfAnotherWorkspace",
+    "RingRolledBack",
+    "Rotation",
+    "SealingKey",
+    "SealingKeyError",
+    "SealingKeyFileInvalid",
+    "SealingKeyUnknown",
+    "SealingKeyWrong",
+    "SealingKeys",
+    "SelfTestFailed",
+    "Signer",
+    "SigningKey",
+    "StandbyNotMature",
+    "State",
+    "StoreBusy",
+    "StoreError",
+    "TooManyRetiring",
+    "TransitionRefused",
+    "UnknownKey",
+    "check_pair",
+    "create_ring",
+    "generate_key",
+    "generate_sealing_key",
+    "import_private_jwk",
+    "inventory",
+    "open_ring",
+    "read_sealing_key",
+    "revoke",
+    "rotate",
+    "seal_ring",
+    "settle",
+    "thumbprint",
+    "utc",
+    "write_sealing_key",
+]

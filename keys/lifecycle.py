@@ -1,0 +1,225 @@
+"""
+The steps in the life of a key, as pure functions from ring to ring: create, rotate, revoke, settle.
+
+Time and key generation are parameters and nothing is stored here. A clock that went backwards never writes an instant before one
+that the ring already has: up to `skew_s` behind, the ring's latest instant counts as now, since the clocks of two instances may
+differ by that much. Further behind, a planned rotation is refused (`ClockBehind`); a forced one and a revocation are emergencies
+and use the ring's latest instant.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from .errors import (
+    ActiveKeyMismatch,
+    ClockBehind,
+    IllegalTransition,
+    ReasonRequired,
+    StandbyNotMature,
+    TooManyRetiring,
+)
+from .key import SigningKey, generate_key
+from .outcome import Revocation, Rotation
+from .record import KeyRecord, is_reason
+from .ring import MAX_RETIRING, STANDBYS, KeyRing
+from .timing import KeyTimes, check_instant, utc
+
+__all__ = ["MAX_HISTORY", "Generate", "create_ring", "revoke", "rotate", "settle"]
+
+Generate = Callable[[], SigningKey]
+"""Makes a new key pair."""
+
+MAX_HISTORY: Final = 100
+"""How many retired and revoked records a ring keeps; a step hands the oldest beyond them to its caller."""
+
+
+def create_ring(workspace: str, *, now: int, times: KeyTimes, generate: Generate = generate_key) -> KeyRing:
+    """
+    Make the first ring of a workspace: one active key, two standbys, all published from now on.
+
+    The active key needs no waiting time: no verifier can hold an older key set of this workspace.
+    """
+    first = replace(_standby(generate(), now=now, times=times), mature_at=now)
+    standbys = (_standby(generate(), now=now, times=times) for _ in range(STANDBYS))
+    return KeyRing(workspace, (_activate(first, now=now, times=times), *standbys))
+
+
+def settle(ring: KeyRing, now: int) -> KeyRing:
+    """
+    Move on every retiring key whose instant has passed; the same ring comes back when there is none.
+
+    Nothing depends on when this runs: such a key is not published any more in any case.
+    """
+    due = {record.kid for record in ring.retiring if not record.is_published(now)}
+    if not due:
+        return ring
+    records = (replace(record, state="retired") if record.kid in due else record for record in ring.records)
+    return KeyRing(ring.workspace, tuple(records))
+
+
+def rotate(
+    ring: KeyRing,
+    *,
+    now: int,
+    times: KeyTimes,
+    expected_active: str | None,
+    force: bool = False,
+    reason: str | None = None,
+    generate: Generate = generate_key,
+) -> Rotation:
+    """
+    Let the standby that matures first sign, retire the active key and destroy its private part, make a new standby.
+
+    *expected_active* is the kid the caller takes for the active one; None means that any will do. *force* rotates before the
+    standby is mature and needs a reason; a planned rotation may have one.
+
+    Raises:
+        ActiveKeyMismatch, ReasonRequired, ClockBehind, StandbyNotMature, TooManyRetiring: nothing changed.
+    """
+    if expected_active not in (None, ring.active.kid):
+        raise ActiveKeyMismatch(active=ring.active.kid)
+    if (force or reason is not None) and not is_reason(reason):
+        raise ReasonRequired
+    at = _effective_now(ring, now=now, skew_s=None if force else times.skew_s)
+    ring = settle(ring, at)
+    promoted = _promotable(ring, at=at, force=force)
+    old = replace(
+        ring.active,
+        state="retiring",
+        private_jwk=None,
+        deactivated_at=at,
+        unpublish_at=at + times.retirement_s,
+        reason=reason,
+    )
+    standby = _standby(generate(), now=at, times=times)
+    changed, pruned = _changed(ring, old, _activate(promoted, now=at, times=times), standby)
+    return Rotation(
+        ring=changed,
+        old_kid=old.kid,
+        new_kid=promoted.kid,
+        standby_kid=standby.kid,
+        at=at,
+        unpublish_at=old.gone_at,
+        next_rotation_at=changed.next_rotation_at,
+        early=at < promoted.mature_at,
+        notices=_early_notices(promoted, at=at, times=times),
+        pruned=pruned,
+    )
+
+
+def revoke(
+    ring: KeyRing,
+    kid: str,
+    *,
+    now: int,
+    times: KeyTimes,
+    reason: str,
+    generate: Generate = generate_key,
+) -> Revocation:
+    """
+    Take a published key out of the key set now and destroy its private part.
+
+    When it was active, the standby that matures first signs at once, mature or not. A standby that is gone is replaced.
+
+    Raises:
+        ReasonRequired, UnknownKey: nothing changed.
+        IllegalTransition: the key has left the key set already; nothing changed.
+    """
+    if not is_reason(reason):
+        raise ReasonRequired
+    at = _effective_now(ring, now=now, skew_s=None)
+    ring = settle(ring, at)
+    old = ring.record(kid)
+    if not old.is_published(at):
+        raise IllegalTransition(kid=kid, state=old.state, unpublished_at=old.gone_at)
+    promoted = ring.standbys[0] if old.state == "active" else None
+    standby = None if old.state == "retiring" else _standby(generate(), now=at, times=times)
+    activated = None if promoted is None else _activate(promoted, now=at, times=times)
+    changed, pruned = _changed(ring, _revoked(old, at=at, reason=reason), activated, standby)
+    trusted_until = at + times.revocation_bound_s
+    return Revocation(
+        ring=changed,
+        kid=kid,
+        was=old.state,
+        promoted_kid=None if promoted is None else promoted.kid,
+        standby_kid=None if standby is None else standby.kid,
+        at=at,
+        trusted_until=trusted_until,
+        next_rotation_at=changed.next_rotation_at,
+        early=promoted is not None and at < promoted.mature_at,
+        notices=(
+            f"Tokens already signed by key {kid} stop verifying as verifiers fetch the key set.",
+            f"A verifier that cannot reach the key set may trust it until {utc(trusted_until)} at worst.",
+            *_early_notices(promoted, at=at, times=times),
+        ),
+        pruned=pruned,
+    )
+
+
+def _effective_now(ring: KeyRing, *, now: int, skew_s: int | None) -> int:
+    recorded = ring.latest_instant
+    if skew_s is not None and check_instant(now, "now") < recorded - skew_s:
+        raise ClockBehind(now=now, recorded=recorded)
+    return max(check_instant(now, "now"), recorded)
+
+
+def _standby(key: SigningKey, *, now: int, times: KeyTimes) -> KeyRecord:
+    return KeyRecord(
+        kid=key.kid,
+        alg=key.alg,
+        state="standby",
+        public_jwk=key.public_jwk,
+        private_jwk=key.private_jwk,
+        created_at=now,
+        published_at=now,
+        mature_at=now + times.maturity_s,
+    )
+
+
+def _activate(record: KeyRecord, *, now: int, times: KeyTimes) -> KeyRecord:
+    return replace(record, state="active", activated_at=now, rotation_due_at=now + times.rotation_s)
+
+
+def _revoked(record: KeyRecord, *, at: int, reason: str) -> KeyRecord:
+    return replace(
+        record,
+        state="revoked",
+        private_jwk=None,
+        deactivated_at=at if record.state == "active" else record.deactivated_at,
+        unpublish_at=at,
+        revoked_at=at,
+        reason=reason,
+    )
+
+
+def _promotable(ring: KeyRing, *, at: int, force: bool) -> KeyRecord:
+    promoted = ring.standbys[0]
+    if at < promoted.mature_at and not force:
+        raise StandbyNotMature(kid=promoted.kid, earliest=promoted.mature_at)
+    if len(ring.retiring) >= MAX_RETIRING:
+        raise TooManyRetiring(earliest=min(record.gone_at for record in ring.retiring))
+    return promoted
+
+
+def _changed(ring: KeyRing, *new: KeyRecord | None) -> tuple[KeyRing, tuple[KeyRecord, ...]]:
+    """
+    Put *new* in the place of the records of the same kid or at the end, and take out the oldest ended ones beyond the limit.
+    """
+    by_kid = {record.kid: record for record in (*ring.records, *new) if record is not None}
+    ended = [record for record in by_kid.values() if record.state in ("retired", "revoked")]
+    ended.sort(key=lambda record: record.gone_at)
+    pruned = tuple(ended[: max(0, len(ended) - MAX_HISTORY)])
+    for record in pruned:
+        del by_kid[record.kid]
+    return KeyRing(ring.workspace, tuple(by_kid.values())), pruned
+
+
+def _early_notices(promoted: KeyRecord | None, *, at: int, times: KeyTimes) -> tuple[str, ...]:
+    if promoted is None or at >= promoted.mature_at:
+        return ()
+    notice = (
+        f"Key {promoted.kid} signs before {utc(promoted.mature_at)}: "
+        f"verifiers that have not seen it yet may refuse its tokens for up to {times.cooldown_s} s."
+    )
+    return (notice,)
