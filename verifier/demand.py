@@ -68,9 +68,6 @@ class Demand:
             raise ValueError("ignore_action contradicts action")
 
 
-NO_DEMAND: Final = Demand()
-
-
 def scope_words(scope: object) -> frozenset[str]:
     """
     Split a demanded scope into its words (RFC 6749 section 3.3), all of which a token must have.
@@ -93,3 +90,7 @@ def check_seconds(name: str, value: object, largest: int = MAX_AGE_S) -> None:
         raise TypeError(f"{name} is an int, in seconds")
     if not 0 <= value <= largest:
         raise ValueError(f"{name} lies between 0 and {largest} seconds")
+
+
+NO_DEMAND: Final = Demand()
+"""What most reads demand: nothing."""

@@ -16,7 +16,8 @@ __all__ = ["MAX_DEPTH", "StrictJSONError", "loads", "loads_object"]
 MAX_DEPTH: Final = 40
 """Nesting that is read, in levels; every document of this project is far below it."""
 
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# One that never ends counts as a string too: looking for its end again from each quote within it would take quadratic time.
+_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*"?', re.DOTALL)
 
 
 class StrictJSONError(ValueError):
