@@ -1,0 +1,96 @@
+"""
+The application: routes, errors, edge and pollers of a service, wired here and nowhere else.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
+
+from .form import MAX_BODY_OCTETS
+from .http.errors import exception_handlers
+from .http.health import operations_routes
+from .http.jwks import jwks_routes
+from .http.metadata import metadata_routes
+from .http.middleware import Edge, Limits
+from .http.token import token_route
+from .oauth import TokenEndpoint
+from .registry import Workspace
+from .service import Service
+
+__all__ = ["create_app", "routes"]
+
+
+def create_app(service: Service, *, limits: Limits | None = None) -> Litestar:
+    """
+    Build the ASGI application; while it runs, each ring is looked at twice a second.
+
+    Nothing but the configured routes is served: no documentation pages, and no debugging whatever the environment says.
+    """
+
+    @asynccontextmanager
+    async def pollers(_app: Litestar) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(ring.watch()) for ring in service.rings.values()]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    handlers, labels = routes(service)
+    app = Litestar(
+        route_handlers=handlers,
+        exception_handlers=exception_handlers(service.report_failure),
+        lifespan=[pollers],
+        request_max_body_size=MAX_BODY_OCTETS,
+        openapi_config=None,
+        logging_config=None,
+        debug=False,
+    )
+    edge = Edge(observe=service.metrics.answered, monotonic=service.monotonic, routes=labels, limits=limits or Limits())
+    # Litestar calls its own middleware after the routing, which would leave 404 and 405 without bounds, metrics and headers.
+    app.asgi_handler = edge(app.asgi_handler)
+    return app
+
+
+def routes(service: Service) -> tuple[list[HTTPRouteHandler], Mapping[str, str]]:
+    """
+    Build every route, and the label that the answers of each path are counted under.
+
+    Operations stand at the root of the service, everything else below its workspace.
+    """
+    operations = operations_routes(service.statuses, service.metrics)
+    handlers = list(operations)
+    labels = {path: path for handler in operations for path in handler.paths}
+    for workspace in service.registry:
+        built = _workspace_routes(service, workspace)
+        handlers += built
+        labels |= {path: _label(path, workspace) for handler in built for path in handler.paths}
+    return handlers, labels
+
+
+def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRouteHandler, ...]:
+    ring = service.rings[workspace.name]
+    endpoint = TokenEndpoint(
+        workspace,
+        ring=ring,
+        state=service.state,
+        metrics=service.metrics,
+        report=service.report,
+        now=service.now,
+    )
+    return (
+        token_route(workspace, endpoint),
+        *jwks_routes(workspace, ring, times=service.times, metrics=service.metrics, now=service.now),
+        *metadata_routes(workspace),
+    )
+
+
+def _label(path: str, workspace: Workspace) -> str:
+    # The same for every workspace: their number must not multiply the series.
+    if path.startswith(f"{workspace.path}/"):
+        return "{workspace}" + path.removeprefix(workspace.path)
+    return path.removesuffix(workspace.path) + "{workspace}"

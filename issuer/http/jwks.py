@@ -1,0 +1,58 @@
+"""
+The published keys of a workspace (RFC 7517 section 5), as partner APIs fetch them.
+
+The bytes are encoded when the ring changes, not when somebody asks. While the ring cannot be trusted the answer is 503 and never
+stored: an error must not be cached over good keys, and an empty key set would withdraw them all.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from litestar import Request, Response, get, route
+from litestar.handlers import HTTPRouteHandler
+
+from keys import KeyTimes
+
+from ..metrics import Metrics
+from ..registry import Workspace
+from ..rings import LiveRing, RingUnavailable
+from .docs import KeySetOperation
+from .documents import document_response
+
+__all__ = ["JWKS_MEDIA_TYPE", "JWKS_PATH", "jwks_routes"]
+
+JWKS_PATH: Final = "/.well-known/jwks.json"
+"""Where the key set stands below each issuer; partners find it by this rule, without discovery (D3)."""
+
+JWKS_MEDIA_TYPE: Final = "application/jwk-set+json"
+
+
+def jwks_routes(
+    workspace: Workspace, ring: LiveRing, *, times: KeyTimes, metrics: Metrics, now: Callable[[], float]
+) -> tuple[HTTPRouteHandler, ...]:
+    """
+    Build GET and HEAD of the key set; what may be cached for how long is what the waiting times of the keys count on.
+    """
+    cache_control = f"public, max-age={times.max_age_s}, stale-if-error={times.stale_if_error_s}"
+    path = workspace.path + JWKS_PATH
+
+    async def key_set(request: Request[Any, Any, Any]) -> Response[bytes]:
+        try:
+            view = ring.current(now())
+        except RingUnavailable:
+            metrics.key_set_asked(workspace.name, "unavailable")
+            raise
+        response = document_response(request, view.jwks, media_type=JWKS_MEDIA_TYPE, cache_control=cache_control)
+        metrics.key_set_asked(workspace.name, "not_modified" if response.status_code == 304 else "full")
+        return response
+
+    return (
+        get(
+            path,
+            operation_class=KeySetOperation,
+            operation_id="getKeySet",
+            summary="The public keys",
+            tags=["keys"],
+        )(key_set),
+        route(path, http_method=["HEAD"], include_in_schema=False)(key_set),
+    )

@@ -1,0 +1,287 @@
+"""
+How the token endpoint is described in the OpenAPI document: form body, answers, every error code, examples (D21).
+
+The handler of the token endpoint takes `TokenOperation` as its `operation_class`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from .docs import DocumentedOperation, answer
+from .errors import OAUTH_EVENTS, RETRY_AFTER_S
+
+__all__ = ["SECURITY", "SECURITY_SCHEMES", "TOKEN_SCHEMAS", "TokenOperation"]
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_JWT_TYPE: Final = "urn:ietf:params:oauth:token-type:jwt"
+_ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"
+_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+_DIGEST: Final = "g-cGrguCKq-wECmd4solY_bOAB0xYSZ5yK0Ld7_VbsA"
+_KEY: Final = "idk_5pQ0m3m1Yt7uVxk2Rr9aBw"
+
+SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "clientSecretBasic": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "`client_secret_basic` (RFC 6749 section 2.3.1): client id and secret, each form-urlencoded first.",
+    },
+}
+"""`private_key_jwt` travels in the form, for which OpenAPI has no scheme; the operation describes it."""
+
+SECURITY: Final[list[dict[str, list[str]]]] = [{"clientSecretBasic": []}, {}]
+"""Either Basic, or nothing in the header and `client_assertion` in the form; never both."""
+
+_DESCRIPTION: Final = """\
+Exchanges a subject token for a customer context token that serves one call within 60 seconds (RFC 8693).
+
+**Client authentication**: exactly one of `client_secret_basic` (the Authorization header) and `private_key_jwt` (RFC 7523: \
+`client_assertion_type` and `client_assertion`, signed with ES256, `iss` and `sub` the client id, `aud` this issuer and nothing \
+else, `exp` at most 300 seconds ahead, `jti` used once). Each client is configured for one of the two.
+
+**Reads and writes**: without `authorization_details` the token is for reading. With them it stands for one action with its \
+arguments: it carries the action, the digest over the arguments and the idempotency key, and what confirmed it.
+
+**Errors** are RFC 6749 section 5.2 JSON for every status, and are never cached."""
+
+
+def _parameter(description: str, **schema: Any) -> dict[str, Any]:
+    return {"type": "string", "description": description, **schema}
+
+
+_PARAMETERS: Final[Mapping[str, Any]] = {
+    "grant_type": _parameter("Token exchange is the only grant.", const=_EXCHANGE),
+    "client_id": _parameter("Optional; must be the client that authenticates."),
+    "client_assertion_type": _parameter("With `client_assertion`.", const=_ASSERTION_TYPE),
+    "client_assertion": _parameter("Client assertion, `typ` `client-authentication+jwt` (RFC 7523, RFC 10070)."),
+    "subject_token": _parameter(
+        "JWT of `typ` `caplo-subject+jwt`, signed with a key of the client's `subject_jwks`: `iss` the client id, `sub` the "
+        "customer, `namespace`, `aud` this issuer, `acr`, `auth_time`, `act`, `iat`, `exp`, `jti`."
+    ),
+    "subject_token_type": _parameter("What the subject token is.", const=_JWT_TYPE),
+    "actor_token": _parameter(
+        "JWT of `typ` `caplo-actor+jwt` that names the agent which calls now; demanded of some clients. `iss` the client id, "
+        "`sub` the agent, `iat`, `exp`, `jti`."
+    ),
+    "actor_token_type": _parameter("With `actor_token`.", const=_JWT_TYPE),
+    "requested_token_type": _parameter("Optional; only an access token is issued.", const=_ACCESS_TOKEN_TYPE),
+    "resource": _parameter(
+        "The API the token is for (RFC 8707), exactly as configured. May be left out by a client with one audience.",
+        format="uri",
+    ),
+    "audience": _parameter("The same as `resource` (RFC 8693); when both are sent they are equal."),
+    "scope": _parameter("Scopes asked for, divided by spaces.", examples=["orders:read"]),
+    "acr_values": _parameter("Levels of which the customer's sign-in must meet one.", examples=["standard high"]),
+    "max_age": _parameter("Seconds since the customer's sign-in, at most.", pattern="^[0-9]+$"),
+    "authorization_details": {
+        "type": "array",
+        "description": "The action, as JSON text (RFC 9396). Its presence makes the token a write token.",
+        "minItems": 1,
+        "maxItems": 1,
+        "items": {"$ref": "#/components/schemas/RequestedAction"},
+    },
+}
+
+_ACTION_MEMBERS: Final[Mapping[str, Any]] = {
+    "type": {"const": "caplo_action"},
+    "action": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
+}
+
+_TOGETHER: Final = {
+    "client_assertion": ["client_assertion_type"],
+    "client_assertion_type": ["client_assertion"],
+    "actor_token": ["actor_token_type"],
+    "actor_token_type": ["actor_token"],
+}
+
+TOKEN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "TokenRequest": {
+        "type": "object",
+        "description": "No parameter occurs twice, an empty one counts as absent, an unknown one is ignored.",
+        "required": ["grant_type", "subject_token", "subject_token_type"],
+        "properties": _PARAMETERS,
+        "dependentRequired": _TOGETHER,
+    },
+    "RequestedAction": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["type", "action", "arguments", "idempotencyKey", "confirmation"],
+        "properties": {
+            **_ACTION_MEMBERS,
+            "arguments": {
+                "type": "object",
+                "description": "Exactly what was confirmed. Digested and forgotten: never stored, never logged.",
+            },
+            "idempotencyKey": {"type": "string", "pattern": "^[A-Za-z0-9._~-]{16,128}$"},
+            "confirmation": {"$ref": "#/components/schemas/Confirmation"},
+        },
+    },
+    "Confirmation": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["by"],
+        "properties": {
+            "by": {"enum": ["none", "client"]},
+            "at": {"type": "integer", "description": "Epoch seconds; required with `client`. Good for 1800 seconds."},
+        },
+    },
+    "GrantedAction": {
+        "type": "object",
+        "required": ["type", "action", "actionDigest"],
+        "properties": {**_ACTION_MEMBERS, "actionDigest": {"type": "string", "minLength": 43, "maxLength": 43}},
+    },
+    "TokenResponse": {
+        "type": "object",
+        "required": ["access_token", "issued_token_type", "token_type", "expires_in"],
+        "properties": {
+            "access_token": {"type": "string", "description": "The customer context token; it serves one call."},
+            "issued_token_type": {"const": _ACCESS_TOKEN_TYPE},
+            "token_type": {"const": "Bearer"},
+            "expires_in": {"type": "integer", "minimum": 1, "maximum": 60},
+            "scope": {"type": "string"},
+            "authorization_details": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 1,
+                "items": {"$ref": "#/components/schemas/GrantedAction"},
+            },
+        },
+    },
+    "OAuthError": {
+        "type": "object",
+        "required": ["error"],
+        "properties": {
+            "error": {
+                "enum": [
+                    "access_denied",
+                    "invalid_authorization_details",
+                    "invalid_client",
+                    "invalid_request",
+                    "invalid_scope",
+                    "invalid_target",
+                    "server_error",
+                    "temporarily_unavailable",
+                    "unauthorized_client",
+                    "unmet_authentication_requirements",
+                    "unsupported_grant_type",
+                ]
+            },
+            "error_description": {"type": "string", "description": "A fixed text for people; compare `error` instead."},
+        },
+    },
+}
+"""Component schemas of the token endpoint."""
+
+_REFUSALS: Final[Mapping[str, str]] = {
+    "invalid_request": "A parameter is missing, repeated or malformed, or the subject token is not acceptable",
+    "unsupported_grant_type": "Only token exchange is supported",
+    "unauthorized_client": "The client may not ask for tokens",
+    "invalid_target": "The audience is missing, unknown or not one of this client's",
+    "invalid_scope": "A scope is unknown, not this client's, or belongs to an action that was not asked for",
+    "invalid_authorization_details": "The action is malformed, unknown, not this client's, or its confirmation does not hold",
+    "unmet_authentication_requirements": "The customer's sign-in is too weak or too old",
+    "access_denied": "The agent, customer or action is suspended",
+}
+
+_NO_STORE: Final = {
+    "Cache-Control": {"schema": {"const": "no-store"}},
+    "Pragma": {"schema": {"const": "no-cache"}},
+}
+_CHALLENGE: Final = {
+    "WWW-Authenticate": {"description": "A Basic challenge.", "schema": {"type": "string"}},
+}
+_RETRY_AFTER: Final = {
+    "Retry-After": {"schema": {"type": "integer"}, "example": RETRY_AFTER_S},
+}
+_ALLOW: Final = {"Allow": {"schema": {"type": "string"}}}
+
+
+def _error(description: str, errors: Mapping[str, str], headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    examples = {error: {"error": error, "error_description": text} for error, text in errors.items()}
+    return answer(description, schema="OAuthError", headers=_NO_STORE | dict(headers or {}), examples=examples)
+
+
+def _event(status: int, headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    event = OAUTH_EVENTS[status]
+    return _error(f"{event.description}.", {event.error: event.description}, headers)
+
+
+_GRANTED: Final = {"type": "caplo_action", "action": "cancel_order", "actionDigest": _DIGEST}
+_ISSUED: Final = {
+    "access_token": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCIsImtpZCI6Li4ufQ.e30.c2ln",
+    "issued_token_type": _ACCESS_TOKEN_TYPE,
+    "token_type": "Bearer",
+    "expires_in": 60,
+}
+
+_RESPONSES: Final[Mapping[str, Any]] = {
+    "200": answer(
+        "The token.",
+        schema="TokenResponse",
+        headers=_NO_STORE,
+        examples={
+            "read": {**_ISSUED, "scope": "orders:read"},
+            "write": {**_ISSUED, "scope": "orders:write", "authorization_details": [_GRANTED]},
+        },
+    ),
+    "400": _error("The request is refused; `error` says why.", _REFUSALS),
+    "401": _error(
+        "The client could not be authenticated.", {"invalid_client": "Client authentication failed"}, _CHALLENGE
+    ),
+    "405": _event(405, _ALLOW),
+    "408": _event(408),
+    "413": _event(413),
+    "414": _event(414),
+    "429": _event(429, _RETRY_AFTER),
+    "431": _event(431),
+    "500": _event(500),
+    "503": _event(503, _RETRY_AFTER),
+}
+
+_ASKED: Final = {
+    "grant_type": _EXCHANGE,
+    "client_assertion_type": _ASSERTION_TYPE,
+    "client_assertion": "eyJ0eXAiOiJjbGllbnQtYXV0aGVudGljYXRpb24rand0In0.e30.c2ln",
+    "subject_token": "eyJ0eXAiOiJjYXBsby1zdWJqZWN0K2p3dCJ9.e30.c2ln",
+    "subject_token_type": _JWT_TYPE,
+    "resource": "https://api.shop.example",
+}
+_WANTED: Final = {
+    "type": "caplo_action",
+    "action": "cancel_order",
+    "arguments": {"orderId": "A-1001", "reason": "too late", "notify": True},
+    "idempotencyKey": _KEY,
+    "confirmation": {"by": "client", "at": 1796039980},
+}
+
+_REQUEST_BODY: Final[Mapping[str, Any]] = {
+    "required": True,
+    "description": "At most 64 KiB.",
+    "content": {
+        _FORM: {
+            "schema": {"$ref": "#/components/schemas/TokenRequest"},
+            "encoding": {"authorization_details": {"contentType": "application/json"}},
+            "examples": {
+                "read": {"summary": "A token for one read", "value": {**_ASKED, "scope": "orders:read"}},
+                "write": {
+                    "summary": "A token for one confirmed action",
+                    "value": {**_ASKED, "scope": "orders:write", "authorization_details": [_WANTED]},
+                },
+            },
+        }
+    },
+}
+
+
+class TokenOperation(DocumentedOperation):
+    """
+    The token endpoint.
+    """
+
+    documentation: ClassVar = {
+        "description": _DESCRIPTION,
+        "security": SECURITY,
+        "requestBody": _REQUEST_BODY,
+        "responses": _RESPONSES,
+    }

@@ -1,0 +1,359 @@
+"""
+The key ring of a workspace as a running service sees it: read at the start, looked at twice a second, trusted for 15 seconds.
+
+A `LiveRing` answers from memory. What it answers with was confirmed by its store within the ring lease ("Keys" in the design), by
+the monotonic clock: a process that was paused, or whose ring can no longer be read, neither mints nor serves the key set.
+"""
+
+import asyncio
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, NoReturn, Protocol, Self
+
+from keys import KeyRing, Signer
+from verifier.es256 import signature_is_valid
+from verifier.jwk import UnusableKeySet, parse_key_set
+
+from .document import Document
+
+__all__ = [
+    "LEASE_S",
+    "POLL_S",
+    "LiveRing",
+    "RingRefused",
+    "RingReport",
+    "RingStatus",
+    "RingStore",
+    "RingUnavailable",
+    "RingView",
+]
+
+LEASE_S: Final = 15
+"""Seconds for which a view is trusted after its store last confirmed it; `G` in the waiting times of the keys."""
+
+POLL_S: Final = 0.5
+"""Seconds between two looks at the store, so that a change is noticed within one."""
+
+_SELF_TEST: Final = b"customer-context:ring-self-test"
+
+
+class RingUnavailable(Exception):
+    """
+    Raised when nothing may be signed or published: the store has not confirmed the ring within the lease.
+    """
+
+    def __init__(self, workspace: str) -> None:
+        """
+        Name the workspace.
+        """
+        super().__init__(f"The key ring of workspace {workspace!r} was not confirmed in time.")
+        self.workspace = workspace
+
+
+class RingRefused(Exception):
+    """
+    Raised when a ring was read but must not be used.
+
+    Attributes:
+        code: `rolled_back` when it is older than the one in use, `replaced` when it is another one of the same revision,
+            `self_test_failed` when its active key does not sign for what partners would read in its key set.
+    """
+
+    def __init__(self, code: Literal["rolled_back", "replaced", "self_test_failed"]) -> None:
+        """
+        Say which.
+        """
+        super().__init__(f"The key ring was read but is not used: {code}.")
+        self.code = code
+
+
+class RingStore(Protocol):
+    """
+    What a ring is read from.
+    """
+
+    async def load(self) -> tuple[KeyRing, int]:
+        """
+        Read the ring and its revision.
+        """
+        ...
+
+    def stamp(self) -> object:
+        """
+        Return something cheap that differs whenever the stored ring may have changed, or None when it cannot tell.
+        """
+        ...
+
+
+class RingReport(Protocol):
+    """
+    Told what happens to a ring: `ring_adopted`, and once for each change `ring_poll_failed` and `ring_poll_recovered`.
+    """
+
+    def __call__(self, event: str, **facts: str | int | None) -> None:
+        """
+        Take note of one event.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingView:
+    """
+    What a ring says between two instants: who signs, and the key set as it is served.
+
+    It holds from `valid_from` until just before `valid_until`, in epoch seconds: a retiring key leaves the key set without a
+    write.
+    """
+
+    kid: str
+    signer: Signer
+    jwks: Document
+    revision: int
+    valid_from: float
+    valid_until: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingStatus:
+    """
+    What operations may know about a ring: no key material and no key ids.
+
+    `view_age_s` is how long ago the store confirmed it, `next_due` the epoch second at which the active key should be replaced,
+    `keys` how many there are in each state, `failures` how many looks failed, `problem` why the last one did, if it did.
+    """
+
+    workspace: str
+    usable: bool
+    view_age_s: float
+    active_age_s: int
+    next_due: int
+    overdue: bool
+    keys: Mapping[str, int]
+    failures: int
+    problem: str | None
+
+
+class LiveRing:
+    """
+    The ring of one workspace in a running service; `open` makes one.
+
+    All but `open`, `poll` and `watch` answers from memory. To be used from one event loop at a time.
+    """
+
+    __slots__ = (
+        "_adopted",
+        "_confirmed_at",
+        "_failures",
+        "_lease_s",
+        "_monotonic",
+        "_now",
+        "_problem",
+        "_report",
+        "_stamp",
+        "_store",
+        "_view",
+        "workspace",
+    )
+
+    def __init__(
+        self,
+        workspace: str,
+        store: RingStore,
+        *,
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+        report: RingReport,
+        lease_s: int = LEASE_S,
+    ) -> None:
+        """
+        Keep the parts; nothing is usable before `open`.
+        """
+        self.workspace = workspace
+        self._store = store
+        self._now = now
+        self._monotonic = monotonic
+        self._report = report
+        self._lease_s = lease_s
+        self._confirmed_at = -math.inf
+        self._failures = 0
+        self._problem: str | None = None
+        self._stamp: object = None
+        self._adopted: _Adopted
+        self._view: RingView
+
+    @classmethod
+    async def open(
+        cls,
+        workspace: str,
+        store: RingStore,
+        *,
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+        report: RingReport,
+        lease_s: int = LEASE_S,
+    ) -> Self:
+        """
+        Read the ring for the first time.
+
+        Raises:
+            RingRefused: when its active key fails its self-test.
+            Exception: whatever the store raises; the service must not start then.
+        """
+        ring = cls(workspace, store, now=now, monotonic=monotonic, report=report, lease_s=lease_s)
+        await ring._look(None)
+        return ring
+
+    def current(self, now: float) -> RingView:
+        """
+        Return the view that holds at *now* (epoch seconds).
+
+        Raises:
+            RingUnavailable: when the store has not confirmed the ring within the lease.
+        """
+        if not self._is_leased():
+            raise RingUnavailable(self.workspace)
+        if not self._view.valid_from <= now < self._view.valid_until:
+            self._view = self._adopted.view(now)
+        return self._view
+
+    def confirm(self, view: RingView) -> bool:
+        """
+        Tell, after signing, whether the signature may leave: the lease still runs and the key of *view* is still the active one.
+        """
+        return self._is_leased() and view.kid == self._adopted.signer.kid
+
+    async def poll(self) -> None:
+        """
+        Look at the store once and adopt what changed; a failure is noted and never raised, so that the next look can succeed.
+
+        A ring that fails its self-test, or is older than the one in use, is a failure too: the lease then runs out.
+        """
+        try:
+            await self._look(self._adopted)
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way, and the loop must outlive it
+            self._failures += 1
+            self._note(_code(error))
+        else:
+            self._note(None)
+
+    async def watch(self, interval_s: float = POLL_S) -> NoReturn:
+        """
+        Look at the store every *interval_s* seconds until cancelled.
+        """
+        while True:
+            await self.poll()
+            await asyncio.sleep(interval_s)
+
+    def status(self, now: float) -> RingStatus:
+        """
+        Return what operations may know at *now* (epoch seconds).
+        """
+        active = self._adopted.ring.active
+        due = active.rotation_due_at or 0
+        return RingStatus(
+            workspace=self.workspace,
+            usable=self._is_leased(),
+            view_age_s=self._monotonic() - self._confirmed_at,
+            active_age_s=max(0, int(now) - (active.activated_at or 0)),
+            next_due=due,
+            overdue=now >= due,
+            keys=_by_state(self._adopted.ring, int(now)),
+            failures=self._failures,
+            problem=self._problem,
+        )
+
+    def _is_leased(self) -> bool:
+        return self._monotonic() - self._confirmed_at <= self._lease_s
+
+    async def _look(self, present: "_Adopted | None") -> None:
+        # Counted from before the question: whatever happens while the store answers makes the view older, not younger.
+        asked_at = self._monotonic()
+        stamp = self._store.stamp()
+        # No stamp says nothing: only reading can tell what is wrong then.
+        if present is None or stamp is None or stamp != self._stamp:
+            ring, revision = await self._store.load()
+            if _is_successor(ring, revision, present):
+                await self._adopt(_Adopted(ring=ring, revision=revision, signer=ring.signer()))
+            self._stamp = stamp
+        self._confirmed_at = asked_at
+
+    async def _adopt(self, adopted: "_Adopted") -> None:
+        view = adopted.view(self._now())
+        await _self_test(view)
+        self._adopted, self._view = adopted, view
+        self._report("ring_adopted", workspace=self.workspace, kid=view.kid, revision=view.revision)
+
+    def _note(self, problem: str | None) -> None:
+        if problem == self._problem:
+            return
+        self._problem = problem
+        event = "ring_poll_recovered" if problem is None else "ring_poll_failed"
+        self._report(event, workspace=self.workspace, problem=problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Adopted:
+    """
+    A ring that is in use, with the signer that is made once for it.
+    """
+
+    ring: KeyRing = field(repr=False)
+    revision: int
+    signer: Signer
+
+    def view(self, now: float) -> RingView:
+        """
+        Encode the key set at *now* and find out how long it holds.
+        """
+        body = json.dumps(self.ring.jwks(int(now)), separators=(",", ":")).encode()
+        leaving = [record.gone_at for record in self.ring.retiring]
+        return RingView(
+            kid=self.signer.kid,
+            signer=self.signer,
+            jwks=Document.of(body),
+            revision=self.revision,
+            valid_from=max((instant for instant in leaving if instant <= now), default=-math.inf),
+            valid_until=min((instant for instant in leaving if instant > now), default=math.inf),
+        )
+
+
+def _is_successor(ring: KeyRing, revision: int, present: _Adopted | None) -> bool:
+    """
+    Tell whether what was read takes the place of what is in use; False when the two are the same.
+    """
+    if present is None or revision > present.revision:
+        return True
+    if revision < present.revision:
+        raise RingRefused("rolled_back")
+    if ring != present.ring:
+        raise RingRefused("replaced")
+    return False
+
+
+async def _self_test(view: RingView) -> None:
+    """
+    Sign, and verify with the key that a partner would take from the very bytes that are going to be served.
+    """
+    try:
+        key = parse_key_set(view.jwks.body).get(view.kid)
+    except UnusableKeySet:
+        raise RingRefused("self_test_failed") from None
+    if key is None or not signature_is_valid(key, _SELF_TEST, await view.signer.sign(_SELF_TEST)):
+        raise RingRefused("self_test_failed")
+
+
+def _by_state(ring: KeyRing, now: int) -> Mapping[str, int]:
+    # A retiring key whose instant has passed is as good as retired; the ring says so with its next write.
+    states = (
+        "retired" if each.state == "retiring" and not each.is_published(now) else each.state for each in ring.records
+    )
+    return Counter(states)
+
+
+def _code(error: Exception) -> str:
+    code = getattr(error, "code", None)
+    return code if isinstance(code, str) else type(error).__name__

@@ -1,0 +1,115 @@
+"""
+Everything a running service is made of, in one frozen value, and how it is put together from the settings.
+
+The key rings are opened here, before any socket is bound: a service whose ring cannot be opened does not start.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from keys import FileKeyStore, KeyTimes
+
+from .logs import get_logger
+from .metrics import Metrics
+from .oauth import Report
+from .registry import Registry
+from .rings import LiveRing, RingStatus
+from .settings import Settings, build_registry
+from .settings_sealing import key_times, load_sealing_keys, ring_path
+from .state import IssuerState, memory_state
+
+__all__ = ["ReportFailure", "Service", "build_service", "open_service", "report", "report_failure"]
+
+ReportFailure = Callable[[Exception], None]
+"""Told of an exception that nobody expected."""
+
+# Where the platform has it, the clock that also runs while the machine sleeps: a lease must not survive a suspension.
+_MONOTONIC: Final = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+_LOG: Final = get_logger("issuer")
+_FAILURES: Final = frozenset({"ring_poll_failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """
+    The parts of a running service.
+
+    `rings` has one entry for each workspace of `registry`, by name. `now` is the wall clock in epoch seconds, `monotonic` the
+    clock that leases and durations are measured by. Nothing here belongs to an event loop.
+    """
+
+    registry: Registry
+    rings: Mapping[str, LiveRing]
+    state: IssuerState
+    metrics: Metrics
+    times: KeyTimes
+    report: Report
+    report_failure: ReportFailure
+    now: Callable[[], float]
+    monotonic: Callable[[], float]
+
+    def statuses(self) -> Iterator[RingStatus]:
+        """
+        Return what operations may know about each ring, as it is now.
+        """
+        now = self.now()
+        return (ring.status(now) for ring in self.rings.values())
+
+
+def build_service(settings: Settings) -> Service:
+    """
+    Put the service together where no event loop is running yet; see `open_service`.
+    """
+    return asyncio.run(open_service(settings))
+
+
+async def open_service(
+    settings: Settings, *, now: Callable[[], float] = time.time, monotonic: Callable[[], float] = _MONOTONIC
+) -> Service:
+    """
+    Read the key files that *settings* name, open every ring, and put the service together with embedded stores.
+
+    Raises:
+        SettingsError: when a file of the configuration cannot be used.
+        KeysError: when a ring cannot be opened; it is left as it is.
+        RingRefused: when the active key of a ring fails its self-test.
+    """
+    registry, sealing, times = build_registry(settings), load_sealing_keys(settings), key_times(settings)
+    rings = {}
+    for workspace in registry:
+        store = FileKeyStore(ring_path(settings, workspace.name), workspace.name, sealing)
+        rings[workspace.name] = await LiveRing.open(
+            workspace.name, store, now=now, monotonic=monotonic, report=report, lease_s=times.lease_s
+        )
+    return Service(
+        registry=registry,
+        rings=rings,
+        state=memory_state(now),
+        metrics=Metrics(),
+        times=times,
+        report=report,
+        report_failure=report_failure,
+        now=now,
+        monotonic=monotonic,
+    )
+
+
+def report(event: str, **facts: str | int | None) -> None:
+    """
+    Log an event: as an error when it names a failure that an operator must see, as information otherwise.
+    """
+    if event in _FAILURES:
+        _LOG.error(event, **facts)
+    else:
+        _LOG.info(event, **facts)
+
+
+def report_failure(error: Exception) -> None:
+    """
+    Log an exception that nobody expected, by its class and the places it passed; its text may hold what a caller sent.
+    """
+    _LOG.error("request_failed", error=type(error).__name__, exc_info=error)
