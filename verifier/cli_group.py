@@ -56,5 +56,5 @@ def _found() -> dict[str, EntryPoint]:
 @click.version_option(package_name="customer-context")
 def group() -> None:
     """
-    Customer context tokens: issue them, keep their keys, check them.
+    Issue customer context tokens, keep their keys, check them.
     """

@@ -1,0 +1,3 @@
+"""
+The subcommands of `customer-context` that need the issuer; each module holds one, found through an entry point.
+"""

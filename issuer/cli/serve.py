@@ -1,0 +1,54 @@
+"""
+`customer-context serve`: the issuer under uvicorn.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import click
+import uvicorn
+
+from ..app import create_app
+from ..logs import configure_logging
+from ..service import build_service
+from .options import config_option, fail, read_settings, readable_errors
+
+__all__ = ["command"]
+
+_GRACE_S: Final = 5
+_MAX_CONNECTIONS: Final = 1024
+_BACKLOG: Final = 1024
+
+
+@click.command("serve")
+@config_option
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, envvar="CUSTOMER_CONTEXT_BIND_HOST", help="Address to bind."
+)
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to bind; 0 picks one."
+)
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Number of processes.")
+@readable_errors
+def command(config: Path | None, host: str, port: int, workers: int) -> None:
+    """
+    Run the issuer until it is told to stop; it refuses to start on anything that is wrong.
+    """
+    settings = read_settings(config)
+    if workers > 1:
+        fail("more than one worker needs a shared store (redis_url); without one, run a single worker")
+    configure_logging(settings.log_level, json=settings.log_format == "json")
+    app = create_app(build_service(settings))
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_S,
+        limit_concurrency=_MAX_CONNECTIONS,
+        backlog=_BACKLOG,
+    )
