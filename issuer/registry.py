@@ -1,0 +1,247 @@
+"""
+Who may ask for what, as frozen facts that the token endpoint works with ("Who may ask for what" in the design).
+
+A `Registry` is built once from checked settings and never changes. It knows nothing of files, of TOML or of pydantic, so that a
+test builds one by hand. What could make a token mean two things (an audience in two connections, a client with two ways to
+authenticate) cannot be constructed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, TypeVar, get_args
+
+from verifier.claims import ConfirmedBy
+from verifier.es256 import PublicKey
+from verifier.levels import Level
+
+__all__ = [
+    "PERMISSIONS",
+    "Action",
+    "Admin",
+    "AuthenticationMethod",
+    "Client",
+    "ConfirmationBy",
+    "Connection",
+    "Permission",
+    "Registry",
+    "SubjectTokenKind",
+    "Workspace",
+]
+
+AuthenticationMethod = Literal["private_key_jwt", "client_secret_basic"]
+"""How a client proves who it is, in the registered words of RFC 7591 section 2."""
+
+ConfirmationBy = ConfirmedBy
+"""Who stands behind an action, ordered none < client < customer (D18)."""
+
+Permission = Literal["keys:read", "keys:rotate", "keys:revoke", "suspensions", "audit:read"]
+"""What an admin may do; there are no others."""
+
+PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
+
+SubjectTokenKind = Literal["asserted"]
+"""What a client may bring as subject token; `asserted` is one that it signs itself (D7)."""
+
+_Name = TypeVar("_Name", bound=str)
+_Value = TypeVar("_Value")
+
+
+def _frozen(mapping: Mapping[_Name, _Value]) -> Mapping[_Name, _Value]:
+    return MappingProxyType(dict(mapping))
+
+
+def _by_name(pairs: Iterable[tuple[str, _Value]], what: str) -> Mapping[str, _Value]:
+    found: dict[str, _Value] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{what} {name!r} occurs twice")
+        found[name] = value
+    return MappingProxyType(found)
+
+
+def _one_proof(keys: Mapping[str, PublicKey], secret_sha256: tuple[bytes, ...]) -> None:
+    if bool(keys) == bool(secret_sha256):
+        raise ValueError("exactly one of keys and secret_sha256 is needed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """
+    A write that tokens can be minted for.
+
+    `scopes` are minted only together with this action; `confirmation` is the least that is accepted behind it.
+    """
+
+    name: str
+    audience: str
+    scopes: frozenset[str] = frozenset()
+    confirmation: ConfirmationBy = "client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """
+    One identity namespace of a workspace and the APIs whose customers it names.
+
+    `scopes` are those that need no action; `action_scopes` those that some action owns.
+
+    Raises:
+        ValueError: without an audience, or for an action whose name or audience does not fit.
+    """
+
+    name: str
+    namespace: str
+    audiences: tuple[str, ...]
+    scopes: frozenset[str]
+    actions: Mapping[str, Action]
+    action_scopes: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.audiences:
+            raise ValueError("a connection has at least one audience")
+        for name, action in self.actions.items():
+            if name != action.name or action.audience not in self.audiences:
+                raise ValueError(f"action {name!r} does not fit its connection")
+        owned = frozenset(scope for action in self.actions.values() for scope in action.scopes)
+        object.__setattr__(self, "actions", _frozen(self.actions))
+        object.__setattr__(self, "action_scopes", owned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """
+    An orchestrator: how it proves who it is and all it may ask for.
+
+    `keys` are the public keys, by kid, that sign client assertions and actor tokens; `subject_keys` those that sign subject
+    tokens. `secret_sha256` are SHA-256 digests of generated secrets. Several keys and secrets may be valid at once.
+    `audiences` and `agents` (those it may name in `act`) are in configured order.
+
+    Raises:
+        ValueError: unless exactly one of `keys` and `secret_sha256` has something in it.
+    """
+
+    client_id: str
+    keys: Mapping[str, PublicKey] = field(default_factory=dict, repr=False)
+    subject_keys: Mapping[str, PublicKey] = field(default_factory=dict, repr=False)
+    secret_sha256: tuple[bytes, ...] = field(default=(), repr=False)
+    audiences: tuple[str, ...]
+    scopes: frozenset[str]
+    actions: frozenset[str]
+    agents: tuple[str, ...]
+    subject_tokens: frozenset[SubjectTokenKind] = frozenset({"asserted"})
+    max_asserted_level: Level = "standard"
+    require_actor_token: bool = False
+
+    def __post_init__(self) -> None:
+        _one_proof(self.keys, self.secret_sha256)
+        object.__setattr__(self, "keys", _frozen(self.keys))
+        object.__setattr__(self, "subject_keys", _frozen(self.subject_keys))
+
+    @property
+    def authentication_method(self) -> AuthenticationMethod:
+        """
+        Return the one way in which this client authenticates; any other is refused.
+        """
+        return "private_key_jwt" if self.keys else "client_secret_basic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admin:
+    """
+    Someone who administers one workspace, with a generated secret or keys of their own, and a closed list of permissions.
+
+    Raises:
+        ValueError: unless exactly one of `keys` and `secret_sha256` has something in it.
+    """
+
+    name: str
+    secret_sha256: tuple[bytes, ...] = field(default=(), repr=False)
+    keys: Mapping[str, PublicKey] = field(default_factory=dict, repr=False)
+    permissions: frozenset[Permission]
+
+    def __post_init__(self) -> None:
+        _one_proof(self.keys, self.secret_sha256)
+        object.__setattr__(self, "keys", _frozen(self.keys))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """
+    One tenant: an issuer URL (D3), the connections behind it, and those who may ask or administer.
+
+    Raises:
+        ValueError: for an audience in two connections (D13), an action name in two connections, or a mapping key that is not
+            the name of its value.
+    """
+
+    name: str
+    path: str
+    issuer: str
+    connections: tuple[Connection, ...]
+    clients: Mapping[str, Client]
+    admins: Mapping[str, Admin]
+    _connections: Mapping[str, Connection] = field(init=False, repr=False, compare=False)
+    _actions: Mapping[str, tuple[Connection, Action]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if any(name != client.client_id for name, client in self.clients.items()):
+            raise ValueError("a client stands under another name")
+        if any(name != admin.name for name, admin in self.admins.items()):
+            raise ValueError("an admin stands under another name")
+        audiences = ((audience, each) for each in self.connections for audience in each.audiences)
+        actions = ((name, (each, action)) for each in self.connections for name, action in each.actions.items())
+        object.__setattr__(self, "_connections", _by_name(audiences, "audience"))
+        object.__setattr__(self, "_actions", _by_name(actions, "action"))
+        object.__setattr__(self, "clients", _frozen(self.clients))
+        object.__setattr__(self, "admins", _frozen(self.admins))
+
+    def connection_of(self, audience: str) -> Connection | None:
+        """
+        Return the one connection that *audience* belongs to, compared code point by code point, or None.
+        """
+        return self._connections.get(audience)
+
+    def action(self, name: str) -> tuple[Connection, Action] | None:
+        """
+        Return the action of that name with its connection, or None.
+        """
+        return self._actions.get(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    """
+    Every workspace of the service, all under one origin.
+
+    Raises:
+        ValueError: without a workspace, or when two share a name or a path.
+    """
+
+    origin: str
+    workspaces: tuple[Workspace, ...]
+    _by_name: Mapping[str, Workspace] = field(init=False, repr=False, compare=False)
+    _by_path: Mapping[str, Workspace] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.workspaces:
+            raise ValueError("a service has at least one workspace")
+        names = _by_name(((each.name, each) for each in self.workspaces), "workspace")
+        paths = _by_name(((each.path, each) for each in self.workspaces), "path")
+        object.__setattr__(self, "_by_name", names)
+        object.__setattr__(self, "_by_path", paths)
+
+    def __iter__(self) -> Iterator[Workspace]:
+        return iter(self.workspaces)
+
+    def workspace(self, name: str) -> Workspace | None:
+        """
+        Return the workspace of that name, or None.
+        """
+        return self._by_name.get(name)
+
+    def workspace_at(self, path: str) -> Workspace | None:
+        """
+        Return the workspace whose path is exactly *path*, or None; the root workspace has the empty path.
+        """
+        return self._by_path.get(path)
