@@ -1,0 +1,270 @@
+"""
+The shape of the configuration: every table, every key, its default and its bounds.
+
+Each field is checked here by itself; `settings_rules` has what must hold between fields. All models are frozen, refuse keys they
+do not know, and keep configured values out of their error messages.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr, StrictBool
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from verifier.levels import Level
+
+from . import settings_formats as formats
+from .registry import ConfirmationBy, Permission, SubjectTokenKind
+from .settings_problems import Source
+
+__all__ = [
+    "ENVIRONMENT_PREFIX",
+    "ActionSettings",
+    "AdminSettings",
+    "ClientSettings",
+    "ConnectionSettings",
+    "JWKSSettings",
+    "LogFormat",
+    "LogLevel",
+    "SealingKeySettings",
+    "Settings",
+    "WorkspaceSettings",
+]
+
+ENVIRONMENT_PREFIX = "CUSTOMER_CONTEXT_"
+"""What the name of every environment variable of this service begins with."""
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["json", "console"]
+
+_Item = TypeVar("_Item")
+
+
+def _distinct(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
+    if len(set(items)) != len(items):
+        raise ValueError("must not name anything twice")
+    return items
+
+
+def _no_bool(value: object) -> object:
+    # Python counts a bool as an int, TOML does not.
+    if isinstance(value, bool):
+        raise ValueError("must be a number")  # noqa: TRY004  pydantic collects ValueError only
+    return value
+
+
+def _supported_confirmation(by: ConfirmationBy) -> ConfirmationBy:
+    if by == "customer":
+        raise ValueError("customer is reserved until the service takes confirmations itself; use client or none")
+    return by
+
+
+def _embedded_only(url: SecretStr) -> SecretStr:
+    if url.get_secret_value():
+        raise ValueError("must be empty: this version keeps its state in memory, for one process on a data folder")
+    return url
+
+
+ActionName = Annotated[str, AfterValidator(formats.action_name)]
+Agent = Annotated[str, AfterValidator(formats.agent)]
+Audience = Annotated[str, AfterValidator(formats.audience)]
+Digest = Annotated[str, AfterValidator(formats.secret_digest)]
+File = Annotated[Path, AfterValidator(formats.absolute_path)]
+Label = Annotated[str, AfterValidator(formats.label)]
+ScopeToken = Annotated[str, AfterValidator(formats.scope_token)]
+Seconds = Annotated[int, BeforeValidator(_no_bool)]
+Scopes = Annotated[tuple[ScopeToken, ...], Field(max_length=64), AfterValidator(_distinct)]
+Digests = Annotated[tuple[Digest, ...], Field(max_length=8, repr=False), AfterValidator(_distinct)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class SealingKeySettings(_Table):
+    """
+    A key that opens sealed rings; the first one configured seals.
+    """
+
+    id: Label = Field(description="Name that sealed files carry, so that the right key opens them")
+    file: File = Field(description="File that holds the key, readable by the service alone")
+
+
+class ActionSettings(_Table):
+    """
+    A write that tokens can be minted for.
+    """
+
+    name: ActionName = Field(description="Operation name, the same as in `caplo.action`")
+    audience: Audience = Field(description="API that carries it out, one of the connection's audiences")
+    scopes: Scopes = Field(default=(), description="Scopes that are minted only together with this action; at most 64")
+    confirmation: Annotated[ConfirmationBy, AfterValidator(_supported_confirmation)] = Field(
+        default="client", description="Least confirmation that is accepted: none or client"
+    )
+
+
+class ConnectionSettings(_Table):
+    """
+    One identity namespace and the APIs whose customers it names.
+    """
+
+    name: Label = Field(description="Name that clients refer to")
+    namespace: Annotated[str, AfterValidator(formats.namespace)] = Field(
+        description="Identity namespace that subject tokens for these audiences must name"
+    )
+    audiences: Annotated[tuple[Audience, ...], Field(min_length=1, max_length=8), AfterValidator(_distinct)] = Field(
+        description="URLs of the APIs, 1 to 8; each belongs to this connection alone"
+    )
+    scopes: Scopes = Field(default=(), description="Scopes that need no action; at most 64")
+    actions: Annotated[tuple[ActionSettings, ...], Field(max_length=256)] = Field(
+        default=(), description="Writes of these APIs; at most 256"
+    )
+
+
+class ClientSettings(_Table):
+    """
+    An orchestrator, how it proves who it is, and all it may ask for.
+    """
+
+    client_id: Annotated[str, AfterValidator(formats.client_id)] = Field(description="Its id, 1 to 255 characters")
+    jwks_file: File | None = Field(default=None, description="Public keys of its assertions and actor tokens")
+    secret_sha256: Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
+    subject_jwks_file: File | None = Field(
+        default=None, description="Public keys of the subject tokens it signs itself"
+    )
+    connections: Annotated[tuple[Label, ...], Field(min_length=1, max_length=64), AfterValidator(_distinct)] = Field(
+        description="Connections it may target, 1 to 64"
+    )
+    audiences: (
+        Annotated[tuple[Audience, ...], Field(min_length=1, max_length=512), AfterValidator(_distinct)] | None
+    ) = Field(default=None, description="Narrows the audiences to these; all of its connections when absent")
+    scopes: Scopes = Field(default=(), description="Scopes it may ask for; at most 64")
+    actions: Annotated[tuple[ActionName, ...], Field(max_length=256), AfterValidator(_distinct)] = Field(
+        default=(), description="Actions it may ask for; at most 256"
+    )
+    agents: Annotated[tuple[Agent, ...], Field(min_length=1, max_length=256), AfterValidator(_distinct)] = Field(
+        description="Agents it may name in `act`, 1 to 256"
+    )
+    subject_tokens: Annotated[
+        tuple[SubjectTokenKind, ...], Field(min_length=1, max_length=8), AfterValidator(_distinct)
+    ] = Field(default=("asserted",), description="Kinds of subject token it may bring")
+    max_asserted_level: Level = Field(
+        default="standard", description="Highest level it may state in subject tokens it signs"
+    )
+    require_actor_token: StrictBool = Field(
+        default=False, description="Whether a request without an actor token is refused"
+    )
+
+
+class AdminSettings(_Table):
+    """
+    Someone who administers one workspace.
+    """
+
+    name: Label = Field(description="Name that stands in the audit trail")
+    jwks_file: File | None = Field(default=None, description="Public keys of its assertions")
+    secret_sha256: Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
+    permissions: Annotated[tuple[Permission, ...], Field(min_length=1), AfterValidator(_distinct)] = Field(
+        description="What it may do; everything else is refused"
+    )
+
+
+class WorkspaceSettings(_Table):
+    """
+    One tenant; its issuer is the origin followed by its path.
+    """
+
+    name: Annotated[str, AfterValidator(formats.workspace_name)] = Field(
+        description="Its id, which also names the file of its ring"
+    )
+    path: Annotated[str, AfterValidator(formats.workspace_path)] = Field(
+        description='Such as "/w/acme"; "" for the root'
+    )
+    connections: Annotated[tuple[ConnectionSettings, ...], Field(min_length=1, max_length=64)] = Field(
+        description="Identity namespaces with their APIs, 1 to 64"
+    )
+    clients: Annotated[tuple[ClientSettings, ...], Field(max_length=10_000)] = Field(
+        default=(), description="Orchestrators; at most 10,000"
+    )
+    admins: Annotated[tuple[AdminSettings, ...], Field(max_length=100)] = Field(
+        default=(), description="Those who administer it; at most 100"
+    )
+
+
+class JWKSSettings(_Table):
+    """
+    How long readers may keep a key set (D19). Every waiting time of a key counts both in, so short ones bound a theft.
+    """
+
+    max_age_s: Seconds = Field(default=120, ge=30, le=3600, description="`max-age` in seconds, 30 to 3600")
+    stale_if_error_s: Seconds = Field(default=120, ge=0, le=3600, description="`stale-if-error` in seconds, 0 to 3600")
+
+
+class Settings(BaseSettings):
+    """
+    The whole configuration. `settings.load_settings` builds one from a file and an environment; nothing is read implicitly.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        env_prefix=ENVIRONMENT_PREFIX,
+        env_nested_delimiter="__",
+    )
+
+    origin: Annotated[str, AfterValidator(formats.origin)] = Field(
+        description="Scheme and host that every issuer URL begins with; https, or http on a loopback host"
+    )
+    data_dir: File = Field(description="Folder of the sealed rings")
+    redis_url: Annotated[SecretStr, AfterValidator(_embedded_only)] = Field(
+        default=SecretStr(""), description="Shared state; empty for embedded stores in one process"
+    )
+    log_level: LogLevel = Field(default="info", description="Least severe event that is logged")
+    log_format: LogFormat = Field(default="json", description="One JSON object a line, or text for a person")
+    jwks: JWKSSettings = Field(default=JWKSSettings(), description="How long readers may keep a key set")
+    shared_audiences: Annotated[tuple[Audience, ...], Field(max_length=1000), AfterValidator(_distinct)] = Field(
+        default=(), description="Audiences that several workspaces may use (D13); at most 1,000"
+    )
+    sealing_keys: Annotated[tuple[SealingKeySettings, ...], Field(min_length=1, max_length=8)] = Field(
+        description="Keys of the sealed rings, 1 to 8: the first seals, all open"
+    )
+    workspaces: Annotated[tuple[WorkspaceSettings, ...], Field(min_length=1, max_length=1000)] = Field(
+        description="Tenants, 1 to 1,000"
+    )
+
+    _source: Source = PrivateAttr(default_factory=Source)
+
+    @classmethod
+    def from_source(cls, values: Mapping[str, Any], source: Source) -> "Settings":
+        """
+        Check *values* field by field, and remember where they came from.
+
+        Raises:
+            pydantic.ValidationError: with every field that is wrong.
+        """
+        settings = cls(**values)
+        settings._source = source
+        return settings
+
+    @property
+    def source(self) -> Source:
+        """
+        Return where the settings came from, to say where something is wrong with them.
+        """
+        return self._source
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003  the signature is the library's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """
+        Take only what the caller passes: the environment is read by `load_settings`, which is told which one.
+        """
+        return (init_settings,)
