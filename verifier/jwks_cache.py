@@ -156,10 +156,10 @@ def look_up(state: CacheState, kid: str, now: float) -> Decision:
         key = state.stored.key_set.by_kid.get(kid)
         if key is not None:
             is_changed = state.changed_at is not None
-            is_due = is_changed or now >= state.stored.refresh_at
-            return Decision(key, fetch=may_begin and is_due, no_cache=is_changed)
+            begins = may_begin and (is_changed or now >= state.stored.refresh_at)
+            return Decision(key, fetch=begins, no_cache=begins and is_changed)
         if may_begin or state.in_flight:
-            return Decision(fetch=may_begin, no_cache=True)
+            return Decision(fetch=may_begin, no_cache=may_begin)
         return Decision(refusal="key" if state.error is None else "keys_unavailable")
     if may_begin or state.in_flight:
         return Decision(fetch=may_begin)
