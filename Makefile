@@ -33,7 +33,7 @@ format: venv ## put the code into its form and mend what ruff can mend
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 serve: venv ## run the service on loopback with a development configuration in .dev
-	@test -e $(CONFIG) || { mkdir -p .dev && cd .dev && ../$(BIN)/customer-context init; }
+	@test -e $(CONFIG) || $(BIN)/customer-context init .dev
 	@$(BIN)/customer-context serve --config $(CONFIG)
 
 bench: venv ## minting and verifying against raw ECDSA, and requests a second
