@@ -57,9 +57,10 @@ class _Verifier:
         if store is None:
             return None
         if isinstance(store, SupportsScope):
-            return store.scoped(self._procedure.issuer, self._procedure.audience)
-        if not callable(getattr(store, "use", None)):
-            raise TypeError("replay_store needs use(jti, expires_at); None says aloud that replays are accepted")
+            view = store.scoped(self._procedure.issuer, self._procedure.audience)
+            _check_usable(view)
+            return view
+        _check_usable(store)
         return _Unscoped(store)  # type: ignore[arg-type]
 
     def _accept(self, answer: object) -> None:
@@ -87,6 +88,19 @@ class _Unscoped:
         Leave the question to the store.
         """
         return self._store.use(jti, expires_at)
+
+
+def _check_usable(store: object) -> None:
+    # A scoped view that is None must not come to mean that replays are accepted.
+    if not callable(getattr(store, "use", None)):
+        raise TypeError("replay_store needs use(jti, expires_at); None says aloud that replays are accepted")
+
+
+def _kids(kids: Collection[str]) -> frozenset[str]:
+    # One str is a collection of its characters; taken for that it would deny nothing of what was meant.
+    if isinstance(kids, str | bytes):
+        raise TypeError("denied_kids is a collection of kids, not one kid")
+    return frozenset(kids)
 
 
 def _unavailable(error: Exception) -> CustomerContextError:
@@ -141,7 +155,7 @@ class CustomerContextVerifier(_Verifier):
             clock_tolerance_seconds=clock_tolerance_seconds,
             now=now,
         )
-        denied = frozenset(denied_kids)
+        denied = _kids(denied_kids)
         self._keys: KeySource | FixedKeySource = (
             KeySource(self._jwks_url, fetch=fetch, now=now, monotonic=monotonic, denied_kids=denied)
             if jwks is None
@@ -272,7 +286,7 @@ class AsyncCustomerContextVerifier(_Verifier):
             clock_tolerance_seconds=clock_tolerance_seconds,
             now=now,
         )
-        denied = frozenset(denied_kids)
+        denied = _kids(denied_kids)
         self._keys: AsyncKeySource | FixedKeySource = (
             AsyncKeySource(self._jwks_url, fetch=fetch, now=now, monotonic=monotonic, denied_kids=denied)
             if jwks is None
