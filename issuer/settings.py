@@ -5,6 +5,7 @@ Nothing is guessed: a missing file, a key or variable that is not known, a value
 other stop the start, all reported together, each with the line to fix (`settings_problems.SettingsError`).
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -33,6 +34,7 @@ from .settings_sealing import key_times, load_sealing_keys, ring_path
 
 __all__ = [
     "CONFIG_VARIABLE",
+    "OPTION_VARIABLES",
     "Problem",
     "Settings",
     "SettingsError",
@@ -47,6 +49,9 @@ __all__ = [
 CONFIG_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}CONFIG"
 """The environment variable that names the file where no option does."""
 
+OPTION_VARIABLES: Final = frozenset({CONFIG_VARIABLE, f"{ENVIRONMENT_PREFIX}BIND_HOST"})
+"""Variables that stand for options of the command; they are no settings."""
+
 _MAX_FILE: Final = 16 * 1024 * 1024
 _PATHS: Final = frozenset({"data_dir", "file", "jwks_file", "subject_jwks_file"})
 _TABLES: Final[tuple[type[BaseModel], ...]] = (
@@ -59,6 +64,7 @@ _TABLES: Final[tuple[type[BaseModel], ...]] = (
     ClientSettings,
     AdminSettings,
 )
+_AT_LINE: Final = re.compile(r"at line (\d+)")
 _KEYS: Final = frozenset(key for table in _TABLES for key in table.model_fields)
 _NOT_YET: Final = {
     "selector": "selectors are not part of this version; leave it out, and give every argument with the action",
@@ -129,7 +135,7 @@ class _Environment(EnvSettingsSource):
 
 def _is_ours(name: str) -> bool:
     # Names in lower case are looked at too, so that a misspelt one is refused instead of ignored.
-    return name.upper().startswith(ENVIRONMENT_PREFIX) and name != CONFIG_VARIABLE
+    return name.upper().startswith(ENVIRONMENT_PREFIX) and name not in OPTION_VARIABLES
 
 
 def _location(name: str) -> Location:
@@ -161,7 +167,9 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
         line = body.count(b"\n", 0, error.start) + 1
         raise SettingsError(str(file), [Problem("the file", "is not UTF-8", line)]) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(str(file), [Problem("the file", f"is not TOML: {error}")]) from None
+        at = _AT_LINE.search(str(error))
+        problem = Problem("the file", f"is not TOML: {error}", int(at[1]) if at else None)
+        raise SettingsError(str(file), [problem]) from None
 
 
 def _absolute(value: Any, folder: Path) -> Any:

@@ -46,6 +46,8 @@ def _read_keys(settings: Settings) -> Mapping[Location, _Keys]:
     findings: list[Finding] = []
     ownership = Ownership()
     for location, file, role, name in _key_files(settings):
+        if file is None:
+            continue
         try:
             keys = found[location] = _key_set(file)
         except _Unusable as error:
@@ -60,17 +62,14 @@ def _read_keys(settings: Settings) -> Mapping[Location, _Keys]:
     return found
 
 
-def _key_files(settings: Settings) -> Iterator[tuple[Location, Path, str, str]]:
+def _key_files(settings: Settings) -> Iterator[tuple[Location, Path | None, str, str]]:
     for at, workspace in enumerate(settings.workspaces):
         for number, client in enumerate(workspace.clients):
             place = ("workspaces", at, "clients", number)
-            if client.jwks_file is not None:
-                yield (*place, "jwks_file"), client.jwks_file, "client", client.client_id
-            if client.subject_jwks_file is not None:
-                yield (*place, "subject_jwks_file"), client.subject_jwks_file, "subject", client.client_id
+            yield (*place, "jwks_file"), client.jwks_file, "client", client.client_id
+            yield (*place, "subject_jwks_file"), client.subject_jwks_file, "subject", client.client_id
         for number, admin in enumerate(workspace.admins):
-            if admin.jwks_file is not None:
-                yield ("workspaces", at, "admins", number, "jwks_file"), admin.jwks_file, "admin", admin.name
+            yield ("workspaces", at, "admins", number, "jwks_file"), admin.jwks_file, "admin", admin.name
 
 
 class _Unusable(ValueError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from issuer.settings import CONFIG_VARIABLE, SettingsError, load_settings, settings_warnings
+from issuer.settings import CONFIG_VARIABLE, OPTION_VARIABLES, SettingsError, load_settings, settings_warnings
 
 DIGEST = sha256(b"a generated secret").hexdigest()
 DESIGN = f"""\
@@ -156,10 +156,11 @@ def test_a_start_without_a_file_is_refused(environ):
         (None, None),
         (b'origin = "\xff"', 1),
         (b'\norigin = "\xff"', 2),
-        (b"origin = ", None),
+        (b"\na = [", None),
+        (b"\na = 1 2\n", 2),
         (b"#" * (16 * 2**20 + 1), None),
     ],
-    ids=["missing", "not UTF-8", "not UTF-8 further down", "not TOML", "huge"],
+    ids=["missing", "not UTF-8", "not UTF-8 further down", "TOML cut short", "not TOML", "huge"],
 )
 def test_a_file_that_cannot_be_read_stops_the_start(tmp_path, body, line):
     """
@@ -174,6 +175,15 @@ def test_a_file_that_cannot_be_read_stops_the_start(tmp_path, body, line):
 
     assert str(caught.value).startswith(str(file))
     assert [each.line for each in caught.value.problems] == [line]
+
+
+def test_variables_of_options_are_no_settings(tmp_path):
+    """
+    What the command reads for its options does not count as an unknown variable.
+    """
+    settings = load(tmp_path, environ=dict.fromkeys(OPTION_VARIABLES, "127.0.0.1"))
+
+    assert settings.origin == "https://id.example.com"
 
 
 def test_variables_stand_over_the_file(tmp_path):

@@ -33,6 +33,8 @@ name = "acme"
 name = "beta"
 [workspaces.extra]
 a.b = 1
+[plain.nested]
+c = 2
 '''
 
 
@@ -61,6 +63,8 @@ def test_every_table_and_key_has_its_line():
         ("workspaces", 1, "name"): 22,
         ("workspaces", 1, "extra"): 23,
         ("workspaces", 1, "extra", "a", "b"): 24,
+        ("plain", "nested"): 25,
+        ("plain", "nested", "c"): 26,
     }
 
 
