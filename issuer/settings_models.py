@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from verifier.levels import Level
 
 from . import settings_formats as formats
+from .logs import LogLevel
 from .registry import ConfirmationBy, Permission, SubjectTokenKind
 from .settings_problems import Source
 
@@ -26,7 +27,6 @@ __all__ = [
     "ConnectionSettings",
     "JWKSSettings",
     "LogFormat",
-    "LogLevel",
     "SealingKeySettings",
     "Settings",
     "WorkspaceSettings",
@@ -35,7 +35,6 @@ __all__ = [
 ENVIRONMENT_PREFIX = "CUSTOMER_CONTEXT_"
 """What the name of every environment variable of this service begins with."""
 
-LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["json", "console"]
 
 _Item = TypeVar("_Item")
@@ -66,16 +65,16 @@ def _embedded_only(url: SecretStr) -> SecretStr:
     return url
 
 
-ActionName = Annotated[str, AfterValidator(formats.action_name)]
-Agent = Annotated[str, AfterValidator(formats.agent)]
-Audience = Annotated[str, AfterValidator(formats.audience)]
-Digest = Annotated[str, AfterValidator(formats.secret_digest)]
-File = Annotated[Path, AfterValidator(formats.absolute_path)]
-Label = Annotated[str, AfterValidator(formats.label)]
-ScopeToken = Annotated[str, AfterValidator(formats.scope_token)]
-Seconds = Annotated[int, BeforeValidator(_no_bool)]
-Scopes = Annotated[tuple[ScopeToken, ...], Field(max_length=64), AfterValidator(_distinct)]
-Digests = Annotated[tuple[Digest, ...], Field(max_length=8, repr=False), AfterValidator(_distinct)]
+_ActionName = Annotated[str, AfterValidator(formats.action_name)]
+_Agent = Annotated[str, AfterValidator(formats.agent)]
+_Audience = Annotated[str, AfterValidator(formats.audience)]
+_Digest = Annotated[str, AfterValidator(formats.secret_digest)]
+_File = Annotated[Path, AfterValidator(formats.absolute_path)]
+_Label = Annotated[str, AfterValidator(formats.label)]
+_ScopeToken = Annotated[str, AfterValidator(formats.scope_token)]
+_Seconds = Annotated[int, BeforeValidator(_no_bool)]
+_Scopes = Annotated[tuple[_ScopeToken, ...], Field(max_length=64), AfterValidator(_distinct)]
+_Digests = Annotated[tuple[_Digest, ...], Field(max_length=8, repr=False), AfterValidator(_distinct)]
 
 
 class _Table(BaseModel):
@@ -87,8 +86,8 @@ class SealingKeySettings(_Table):
     A key that opens sealed rings; the first one configured seals.
     """
 
-    id: Label = Field(description="Name that sealed files carry, so that the right key opens them")
-    file: File = Field(description="File that holds the key, readable by the service alone")
+    id: _Label = Field(description="Name that sealed files carry, so that the right key opens them")
+    file: _File = Field(description="File that holds the key, readable by the service alone")
 
 
 class ActionSettings(_Table):
@@ -96,9 +95,9 @@ class ActionSettings(_Table):
     A write that tokens can be minted for.
     """
 
-    name: ActionName = Field(description="Operation name, the same as in `caplo.action`")
-    audience: Audience = Field(description="API that carries it out, one of the connection's audiences")
-    scopes: Scopes = Field(default=(), description="Scopes that are minted only together with this action; at most 64")
+    name: _ActionName = Field(description="Operation name, the same as in `caplo.action`")
+    audience: _Audience = Field(description="API that carries it out, one of the connection's audiences")
+    scopes: _Scopes = Field(default=(), description="Scopes that are minted only together with this action; at most 64")
     confirmation: Annotated[ConfirmationBy, AfterValidator(_supported_confirmation)] = Field(
         default="client", description="Least confirmation that is accepted: none or client"
     )
@@ -109,14 +108,14 @@ class ConnectionSettings(_Table):
     One identity namespace and the APIs whose customers it names.
     """
 
-    name: Label = Field(description="Name that clients refer to")
+    name: _Label = Field(description="Name that clients refer to")
     namespace: Annotated[str, AfterValidator(formats.namespace)] = Field(
         description="Identity namespace that subject tokens for these audiences must name"
     )
-    audiences: Annotated[tuple[Audience, ...], Field(min_length=1, max_length=8), AfterValidator(_distinct)] = Field(
+    audiences: Annotated[tuple[_Audience, ...], Field(min_length=1, max_length=8), AfterValidator(_distinct)] = Field(
         description="URLs of the APIs, 1 to 8; each belongs to this connection alone"
     )
-    scopes: Scopes = Field(default=(), description="Scopes that need no action; at most 64")
+    scopes: _Scopes = Field(default=(), description="Scopes that need no action; at most 64")
     actions: Annotated[tuple[ActionSettings, ...], Field(max_length=256)] = Field(
         default=(), description="Writes of these APIs; at most 256"
     )
@@ -128,22 +127,22 @@ class ClientSettings(_Table):
     """
 
     client_id: Annotated[str, AfterValidator(formats.client_id)] = Field(description="Its id, 1 to 255 characters")
-    jwks_file: File | None = Field(default=None, description="Public keys of its assertions and actor tokens")
-    secret_sha256: Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
-    subject_jwks_file: File | None = Field(
+    jwks_file: _File | None = Field(default=None, description="Public keys of its assertions and actor tokens")
+    secret_sha256: _Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
+    subject_jwks_file: _File | None = Field(
         default=None, description="Public keys of the subject tokens it signs itself"
     )
-    connections: Annotated[tuple[Label, ...], Field(min_length=1, max_length=64), AfterValidator(_distinct)] = Field(
+    connections: Annotated[tuple[_Label, ...], Field(min_length=1, max_length=64), AfterValidator(_distinct)] = Field(
         description="Connections it may target, 1 to 64"
     )
     audiences: (
-        Annotated[tuple[Audience, ...], Field(min_length=1, max_length=512), AfterValidator(_distinct)] | None
+        Annotated[tuple[_Audience, ...], Field(min_length=1, max_length=512), AfterValidator(_distinct)] | None
     ) = Field(default=None, description="Narrows the audiences to these; all of its connections when absent")
-    scopes: Scopes = Field(default=(), description="Scopes it may ask for; at most 64")
-    actions: Annotated[tuple[ActionName, ...], Field(max_length=256), AfterValidator(_distinct)] = Field(
+    scopes: _Scopes = Field(default=(), description="Scopes it may ask for; at most 64")
+    actions: Annotated[tuple[_ActionName, ...], Field(max_length=256), AfterValidator(_distinct)] = Field(
         default=(), description="Actions it may ask for; at most 256"
     )
-    agents: Annotated[tuple[Agent, ...], Field(min_length=1, max_length=256), AfterValidator(_distinct)] = Field(
+    agents: Annotated[tuple[_Agent, ...], Field(min_length=1, max_length=256), AfterValidator(_distinct)] = Field(
         description="Agents it may name in `act`, 1 to 256"
     )
     subject_tokens: Annotated[
@@ -162,9 +161,9 @@ class AdminSettings(_Table):
     Someone who administers one workspace.
     """
 
-    name: Label = Field(description="Name that stands in the audit trail")
-    jwks_file: File | None = Field(default=None, description="Public keys of its assertions")
-    secret_sha256: Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
+    name: _Label = Field(description="Name that stands in the audit trail")
+    jwks_file: _File | None = Field(default=None, description="Public keys of its assertions")
+    secret_sha256: _Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
     permissions: Annotated[tuple[Permission, ...], Field(min_length=1), AfterValidator(_distinct)] = Field(
         description="What it may do; everything else is refused"
     )
@@ -197,8 +196,8 @@ class JWKSSettings(_Table):
     How long readers may keep a key set (D19). Every waiting time of a key counts both in, so short ones bound a theft.
     """
 
-    max_age_s: Seconds = Field(default=120, ge=30, le=3600, description="`max-age` in seconds, 30 to 3600")
-    stale_if_error_s: Seconds = Field(default=120, ge=0, le=3600, description="`stale-if-error` in seconds, 0 to 3600")
+    max_age_s: _Seconds = Field(default=120, ge=30, le=3600, description="`max-age` in seconds, 30 to 3600")
+    stale_if_error_s: _Seconds = Field(default=120, ge=0, le=3600, description="`stale-if-error` in seconds, 0 to 3600")
 
 
 class Settings(BaseSettings):
@@ -217,14 +216,14 @@ class Settings(BaseSettings):
     origin: Annotated[str, AfterValidator(formats.origin)] = Field(
         description="Scheme and host that every issuer URL begins with; https, or http on a loopback host"
     )
-    data_dir: File = Field(description="Folder of the sealed rings")
+    data_dir: _File = Field(description="Folder of the sealed rings")
     redis_url: Annotated[SecretStr, AfterValidator(_embedded_only)] = Field(
         default=SecretStr(""), description="Shared state; empty for embedded stores in one process"
     )
     log_level: LogLevel = Field(default="info", description="Least severe event that is logged")
     log_format: LogFormat = Field(default="json", description="One JSON object a line, or text for a person")
     jwks: JWKSSettings = Field(default=JWKSSettings(), description="How long readers may keep a key set")
-    shared_audiences: Annotated[tuple[Audience, ...], Field(max_length=1000), AfterValidator(_distinct)] = Field(
+    shared_audiences: Annotated[tuple[_Audience, ...], Field(max_length=1000), AfterValidator(_distinct)] = Field(
         default=(), description="Audiences that several workspaces may use (D13); at most 1,000"
     )
     sealing_keys: Annotated[tuple[SealingKeySettings, ...], Field(min_length=1, max_length=8)] = Field(

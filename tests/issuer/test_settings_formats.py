@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from issuer import settings_formats as formats
+from verifier.fetch import jwks_url
 
 ORIGINS = [
     "https://id.example.com",
@@ -63,6 +64,17 @@ def test_an_origin_is_scheme_host_and_port(text):
     Any host with https, or a loopback host with http, makes an origin, with a port where it is not the default one.
     """
     assert formats.origin(text) == text
+
+
+@pytest.mark.parametrize("path", ["", "/w/acme", "/a.b_c~d-e/0"])
+@pytest.mark.parametrize("text", ORIGINS)
+def test_a_verifier_takes_every_issuer_that_can_be_configured(text, path):
+    """
+    No issuer gets through here that the verifier would refuse to fetch keys from.
+    """
+    issuer = formats.origin(text) + formats.workspace_path(path)
+
+    assert jwks_url(issuer) == f"{issuer}/.well-known/jwks.json"
 
 
 @pytest.mark.parametrize("text", NOT_ORIGINS)
