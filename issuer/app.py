@@ -18,21 +18,22 @@ from .http.middleware import Edge, Limits
 from .http.token import token_route
 from .oauth import TokenEndpoint
 from .registry import Workspace
+from .rings import POLL_S
 from .service import Service
 
 __all__ = ["create_app", "routes"]
 
 
-def create_app(service: Service, *, limits: Limits | None = None) -> Litestar:
+def create_app(service: Service, *, limits: Limits | None = None, poll_s: float = POLL_S) -> Litestar:
     """
-    Build the ASGI application; while it runs, each ring is looked at twice a second.
+    Build the ASGI application; while it runs, each ring is looked at every *poll_s* seconds.
 
     Nothing but the configured routes is served: no documentation pages, and no debugging whatever the environment says.
     """
 
     @asynccontextmanager
     async def pollers(_app: Litestar) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(ring.watch()) for ring in service.rings.values()]
+        tasks = [asyncio.create_task(ring.watch(poll_s)) for ring in service.rings.values()]
         try:
             yield
         finally:

@@ -6,24 +6,19 @@ the monotonic clock: a process that was paused, or whose ring can no longer be r
 """
 
 import asyncio
-import json
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, NoReturn, Protocol, Self
+from collections.abc import Callable
+from typing import Final, NoReturn, Protocol, Self
 
-from keys import KeyRing, Signer
-from verifier.es256 import signature_is_valid
-from verifier.jwk import UnusableKeySet, parse_key_set
+from keys import KeyRing, KeysError, KeyTimes
 
-from .document import Document
+from .ring_view import AdoptedRing, RingStatus, RingView, self_test
 
 __all__ = [
     "LEASE_S",
     "POLL_S",
     "LiveRing",
-    "RingRefused",
+    "RingReplaced",
     "RingReport",
     "RingStatus",
     "RingStore",
@@ -31,13 +26,11 @@ __all__ = [
     "RingView",
 ]
 
-LEASE_S: Final = 15
+LEASE_S: Final = KeyTimes().lease_s
 """Seconds for which a view is trusted after its store last confirmed it; `G` in the waiting times of the keys."""
 
 POLL_S: Final = 0.5
 """Seconds between two looks at the store, so that a change is noticed within one."""
-
-_SELF_TEST: Final = b"customer-context:ring-self-test"
 
 
 class RingUnavailable(Exception):
@@ -53,21 +46,23 @@ class RingUnavailable(Exception):
         self.workspace = workspace
 
 
-class RingRefused(Exception):
+class RingReplaced(KeysError):
     """
-    Raised when a ring was read but must not be used.
+    Raised when the stored ring does not follow the one in use: it is older, or another one of the same revision.
 
-    Attributes:
-        code: `rolled_back` when it is older than the one in use, `replaced` when it is another one of the same revision,
-            `self_test_failed` when its active key does not sign for what partners would read in its key set.
+    Whoever restored a backup might bring a revoked key back, so a running service does not follow; a restart does.
     """
 
-    def __init__(self, code: Literal["rolled_back", "replaced", "self_test_failed"]) -> None:
+    code = "ring_replaced"
+
+    def __init__(self, workspace: str, *, found: int, in_use: int) -> None:
         """
-        Say which.
+        Name the revisions.
         """
-        super().__init__(f"The key ring was read but is not used: {code}.")
-        self.code = code
+        super().__init__(
+            f"Workspace {workspace!r}: the stored ring (revision {found}) does not follow the one in use (revision {in_use}). "
+            "Restart the service if it was replaced on purpose."
+        )
 
 
 class RingStore(Protocol):
@@ -98,43 +93,6 @@ class RingReport(Protocol):
         Take note of one event.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RingView:
-    """
-    What a ring says between two instants: who signs, and the key set as it is served.
-
-    It holds from `valid_from` until just before `valid_until`, in epoch seconds: a retiring key leaves the key set without a
-    write.
-    """
-
-    kid: str
-    signer: Signer
-    jwks: Document
-    revision: int
-    valid_from: float
-    valid_until: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RingStatus:
-    """
-    What operations may know about a ring: no key material and no key ids.
-
-    `view_age_s` is how long ago the store confirmed it, `next_due` the epoch second at which the active key should be replaced,
-    `keys` how many there are in each state, `failures` how many looks failed, `problem` why the last one did, if it did.
-    """
-
-    workspace: str
-    usable: bool
-    view_age_s: float
-    active_age_s: int
-    next_due: int
-    overdue: bool
-    keys: Mapping[str, int]
-    failures: int
-    problem: str | None
 
 
 class LiveRing:
@@ -182,7 +140,7 @@ class LiveRing:
         self._failures = 0
         self._problem: str | None = None
         self._stamp: object = None
-        self._adopted: _Adopted
+        self._adopted: AdoptedRing
         self._view: RingView
 
     @classmethod
@@ -200,7 +158,7 @@ class LiveRing:
         Read the ring for the first time.
 
         Raises:
-            RingRefused: when its active key fails its self-test.
+            SelfTestFailed: when the active key does not sign for what partners would read in the key set.
             Exception: whatever the store raises; the service must not start then.
         """
         ring = cls(workspace, store, now=now, monotonic=monotonic, report=report, lease_s=lease_s)
@@ -261,7 +219,7 @@ class LiveRing:
             active_age_s=max(0, int(now) - (active.activated_at or 0)),
             next_due=due,
             overdue=now >= due,
-            keys=_by_state(self._adopted.ring, int(now)),
+            keys=self._adopted.by_state(int(now)),
             failures=self._failures,
             problem=self._problem,
         )
@@ -269,7 +227,7 @@ class LiveRing:
     def _is_leased(self) -> bool:
         return self._monotonic() - self._confirmed_at <= self._lease_s
 
-    async def _look(self, present: "_Adopted | None") -> None:
+    async def _look(self, present: AdoptedRing | None) -> None:
         # Counted from before the question: whatever happens while the store answers makes the view older, not younger.
         asked_at = self._monotonic()
         stamp = self._store.stamp()
@@ -277,13 +235,13 @@ class LiveRing:
         if present is None or stamp is None or stamp != self._stamp:
             ring, revision = await self._store.load()
             if _is_successor(ring, revision, present):
-                await self._adopt(_Adopted(ring=ring, revision=revision, signer=ring.signer()))
+                await self._adopt(AdoptedRing(ring=ring, revision=revision, signer=ring.signer()))
             self._stamp = stamp
         self._confirmed_at = asked_at
 
-    async def _adopt(self, adopted: "_Adopted") -> None:
+    async def _adopt(self, adopted: AdoptedRing) -> None:
         view = adopted.view(self._now())
-        await _self_test(view)
+        await self_test(view)
         self._adopted, self._view = adopted, view
         self._report("ring_adopted", workspace=self.workspace, kid=view.kid, revision=view.revision)
 
@@ -295,65 +253,16 @@ class LiveRing:
         self._report(event, workspace=self.workspace, problem=problem)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Adopted:
-    """
-    A ring that is in use, with the signer that is made once for it.
-    """
-
-    ring: KeyRing = field(repr=False)
-    revision: int
-    signer: Signer
-
-    def view(self, now: float) -> RingView:
-        """
-        Encode the key set at *now* and find out how long it holds.
-        """
-        body = json.dumps(self.ring.jwks(int(now)), separators=(",", ":")).encode()
-        leaving = [record.gone_at for record in self.ring.retiring]
-        return RingView(
-            kid=self.signer.kid,
-            signer=self.signer,
-            jwks=Document.of(body),
-            revision=self.revision,
-            valid_from=max((instant for instant in leaving if instant <= now), default=-math.inf),
-            valid_until=min((instant for instant in leaving if instant > now), default=math.inf),
-        )
-
-
-def _is_successor(ring: KeyRing, revision: int, present: _Adopted | None) -> bool:
+def _is_successor(ring: KeyRing, revision: int, present: AdoptedRing | None) -> bool:
     """
     Tell whether what was read takes the place of what is in use; False when the two are the same.
     """
     if present is None or revision > present.revision:
         return True
-    if revision < present.revision:
-        raise RingRefused("rolled_back")
-    if ring != present.ring:
-        raise RingRefused("replaced")
+    if revision < present.revision or ring != present.ring:
+        raise RingReplaced(ring.workspace, found=revision, in_use=present.revision)
     return False
 
 
-async def _self_test(view: RingView) -> None:
-    """
-    Sign, and verify with the key that a partner would take from the very bytes that are going to be served.
-    """
-    try:
-        key = parse_key_set(view.jwks.body).get(view.kid)
-    except UnusableKeySet:
-        raise RingRefused("self_test_failed") from None
-    if key is None or not signature_is_valid(key, _SELF_TEST, await view.signer.sign(_SELF_TEST)):
-        raise RingRefused("self_test_failed")
-
-
-def _by_state(ring: KeyRing, now: int) -> Mapping[str, int]:
-    # A retiring key whose instant has passed is as good as retired; the ring says so with its next write.
-    states = (
-        "retired" if each.state == "retiring" and not each.is_published(now) else each.state for each in ring.records
-    )
-    return Counter(states)
-
-
 def _code(error: Exception) -> str:
-    code = getattr(error, "code", None)
-    return code if isinstance(code, str) else type(error).__name__
+    return error.code if isinstance(error, KeysError) else type(error).__name__

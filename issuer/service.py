@@ -75,8 +75,7 @@ async def open_service(
 
     Raises:
         SettingsError: when a file of the configuration cannot be used.
-        KeysError: when a ring cannot be opened; it is left as it is.
-        RingRefused: when the active key of a ring fails its self-test.
+        KeysError: when a ring cannot be opened or its active key fails its self-test; it is left as it is.
     """
     registry, sealing, times = build_registry(settings), load_sealing_keys(settings), key_times(settings)
     rings = {}

@@ -16,6 +16,7 @@ from verifier.levels import LEVELS
 from .errors import PROBLEM_JSON, PROBLEMS
 
 __all__ = [
+    "ORIGIN_SERVER",
     "SCHEMAS",
     "DocumentedOperation",
     "KeySetOperation",
@@ -32,6 +33,12 @@ _RETRY_AFTER: Final = {"Retry-After": {"description": "Seconds to wait.", "schem
 _CACHED: Final = {
     "Cache-Control": {"description": "How long the answer may be used.", "schema": {"type": "string"}},
     "ETag": {"description": "Strong validator for `If-None-Match`.", "schema": {"type": "string"}},
+}
+
+ORIGIN_SERVER: Final = {
+    "url": "{origin}",
+    "description": "Operations stand at the root of the service, outside of every issuer.",
+    "variables": {"origin": {"default": "https://id.example.com"}},
 }
 
 _EDGE_STATUSES: Final = (414, 415, 431, 500)
@@ -144,7 +151,10 @@ class LiveOperation(DocumentedOperation):
     Liveness.
     """
 
-    documentation: ClassVar = {"responses": {"200": answer("The process answers.", schema="Live"), **problem_answers()}}
+    documentation: ClassVar = {
+        "servers": [ORIGIN_SERVER],
+        "responses": {"200": answer("The process answers.", schema="Live"), **problem_answers()},
+    }
 
 
 class ReadyOperation(DocumentedOperation):
@@ -153,11 +163,12 @@ class ReadyOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "servers": [ORIGIN_SERVER],
         "responses": {
             "200": answer("Every workspace can mint and publishes its keys.", schema="Ready"),
             **problem_answers(),
             "503": answer("At least one workspace cannot.", schema="Ready", headers=_RETRY_AFTER),
-        }
+        },
     }
 
 
@@ -167,13 +178,14 @@ class MetricsOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "servers": [ORIGIN_SERVER],
         "responses": {
             "200": {
                 "description": "The Prometheus text format.",
                 "content": {"text/plain": {"schema": {"type": "string"}}},
             },
             **problem_answers(),
-        }
+        },
     }
 
 
@@ -242,6 +254,17 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
                 "description": "By name of the workspace.",
                 "additionalProperties": {"$ref": "#/components/schemas/RingStatus"},
             },
+        },
+    },
+    "RingStatus": {
+        "type": "object",
+        "required": ["usable", "view_age_seconds", "active_key_age_seconds", "rotation_overdue", "problem"],
+        "properties": {
+            "usable": {"type": "boolean", "description": "Whether tokens are minted and keys are served."},
+            "view_age_seconds": {**_SECONDS, "description": "How long ago the key store confirmed the keys."},
+            "active_key_age_seconds": _SECONDS,
+            "rotation_overdue": {"type": "boolean"},
+            "problem": {"type": ["string", "null"], "description": "Why the last look at the key store failed."},
         },
     },
 }

@@ -5,8 +5,9 @@ The handler of the token endpoint takes `TokenOperation` as its `operation_class
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, get_args
 
+from ..errors import OAuthError
 from .docs import DocumentedOperation, answer
 from .errors import OAUTH_EVENTS, RETRY_AFTER_S
 
@@ -153,19 +154,7 @@ TOKEN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "required": ["error"],
         "properties": {
             "error": {
-                "enum": [
-                    "access_denied",
-                    "invalid_authorization_details",
-                    "invalid_client",
-                    "invalid_request",
-                    "invalid_scope",
-                    "invalid_target",
-                    "server_error",
-                    "temporarily_unavailable",
-                    "unauthorized_client",
-                    "unmet_authentication_requirements",
-                    "unsupported_grant_type",
-                ]
+                "enum": sorted(get_args(OAuthError)),
             },
             "error_description": {"type": "string", "description": "A fixed text for people; compare `error` instead."},
         },

@@ -4,7 +4,6 @@ A service of two workspaces, one at the root and one below a path, whose clocks 
 
 import asyncio
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import pytest
 from litestar.testing import TestClient
@@ -137,7 +136,10 @@ def harness():
 
 @pytest.fixture
 def app(harness):
-    return create_app(harness.service)
+    """
+    The application; its own looks at the rings, after that at the start, are too far apart to disturb a test.
+    """
+    return create_app(harness.service, poll_s=3600)
 
 
 @pytest.fixture

@@ -1,0 +1,112 @@
+"""
+The OpenAPI document, built from the routes that the service really has: `python -m issuer.openapi openapi/openapi.json`.
+
+It is made offline, from an example with one workspace at the root; every issuer serves the same below its own URL. The service
+itself serves no documentation: its usual pages load scripts from elsewhere.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from litestar import Litestar
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.spec import Server, ServerVariable, Tag
+
+from keys import FileKeyStore, KeyTimes, SealingKeys, generate_sealing_key
+
+from .app import routes
+from .http.docs import SCHEMAS
+from .http.token_docs import SECURITY_SCHEMES, TOKEN_SCHEMAS
+from .metrics import Metrics
+from .registry import Connection, Registry, Workspace
+from .rings import LiveRing
+from .service import Service, report, report_failure
+from .state import memory_state
+
+__all__ = ["document", "main", "rendered"]
+
+_ORIGIN: Final = "https://id.example.com"
+
+_DESCRIPTION: Final = """\
+Identity for calls that an AI agent makes on behalf of a customer. An orchestrator asks the token endpoint for a customer \
+context token, which serves one call to one API; the API verifies it against the published keys.
+
+Paths are relative to an issuer URL, one for each workspace, and listed from a workspace at the root of its origin. For an \
+issuer with a path, such as `https://id.example.com/w/acme`, the metadata also stands where RFC 8414 inserts it: \
+`https://id.example.com/.well-known/oauth-authorization-server/w/acme`.
+
+Errors of the token endpoint are RFC 6749 JSON; those of all other routes are RFC 9457 problem details."""
+
+_TAGS: Final = {
+    "tokens": "Asking for a token.",
+    "keys": "The public keys that tokens are verified with.",
+    "discovery": "What an issuer supports.",
+    "operations": "For those who run the service.",
+}
+
+
+def document() -> dict[str, Any]:
+    """
+    Build the document.
+    """
+    handlers, _ = routes(_example())
+    config = OpenAPIConfig(
+        title="Customer context issuer",
+        version="1.0",
+        description=_DESCRIPTION,
+        servers=[
+            Server(url="{issuer}", description="An issuer.", variables={"issuer": ServerVariable(default=_ORIGIN)})
+        ],
+        tags=[Tag(name=name, description=text) for name, text in _TAGS.items()],
+    )
+    built = Litestar(route_handlers=handlers, openapi_config=config, logging_config=None).openapi_schema.to_schema()
+    built["components"] = {"schemas": {**SCHEMAS, **TOKEN_SCHEMAS}, "securitySchemes": SECURITY_SCHEMES}
+    return built
+
+
+def rendered() -> str:
+    """
+    Write the document so that equal documents are equal files: sorted, indented, with a newline at the end.
+    """
+    return json.dumps(document(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """
+    Write the document to the one path that *arguments* name.
+    """
+    (path,) = arguments
+    Path(path).write_text(rendered(), encoding="utf-8")
+
+
+def _example() -> Service:
+    connection = Connection(
+        name="shop",
+        namespace="shop-login",
+        audiences=("https://api.shop.example",),
+        scopes=frozenset({"orders:read"}),
+        actions={},
+    )
+    workspace = Workspace(name="example", path="", issuer=_ORIGIN, connections=(connection,), clients={}, admins={})
+    # Nothing is read: the routes are described, not called.
+    store = FileKeyStore(Path("example.jwe"), workspace.name, SealingKeys(generate_sealing_key("example")))
+    ring = LiveRing(workspace.name, store, now=time.time, monotonic=time.monotonic, report=report)
+    return Service(
+        registry=Registry(origin=_ORIGIN, workspaces=(workspace,)),
+        rings={workspace.name: ring},
+        state=memory_state(time.time),
+        metrics=Metrics(),
+        times=KeyTimes(),
+        report=report,
+        report_failure=report_failure,
+        now=time.time,
+        monotonic=time.monotonic,
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,108 @@
+"""
+What a key ring says at an instant: who signs, which bytes are published, and until when that holds. Nothing here does I/O.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from keys import KeyRing, SelfTestFailed, Signer
+from verifier.es256 import signature_is_valid
+from verifier.jwk import UnusableKeySet, parse_key_set
+
+from .document import Document
+
+__all__ = ["AdoptedRing", "RingStatus", "RingView", "self_test"]
+
+_SELF_TEST: Final = b"customer-context:ring-self-test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingView:
+    """
+    What a ring says between two instants: who signs, and the key set as it is served.
+
+    It holds from `valid_from` until just before `valid_until`, in epoch seconds: a retiring key leaves the key set without a
+    write.
+    """
+
+    kid: str
+    signer: Signer
+    jwks: Document
+    revision: int
+    valid_from: float
+    valid_until: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingStatus:
+    """
+    What operations may know about a ring: no key material and no key ids.
+
+    `view_age_s` is how long ago the store confirmed it, `next_due` the epoch second at which the active key should be replaced,
+    `keys` how many there are in each state, `failures` how many looks failed, `problem` why the last one did, if it did.
+    """
+
+    workspace: str
+    usable: bool
+    view_age_s: float
+    active_age_s: int
+    next_due: int
+    overdue: bool
+    keys: Mapping[str, int]
+    failures: int
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedRing:
+    """
+    A ring that is in use, with the signer that is made once for it.
+    """
+
+    ring: KeyRing = field(repr=False)
+    revision: int
+    signer: Signer
+
+    def view(self, now: float) -> RingView:
+        """
+        Encode the key set at *now* and find out how long it holds.
+        """
+        body = json.dumps(self.ring.jwks(int(now)), separators=(",", ":")).encode()
+        leaving = [record.gone_at for record in self.ring.retiring]
+        return RingView(
+            kid=self.signer.kid,
+            signer=self.signer,
+            jwks=Document.of(body),
+            revision=self.revision,
+            valid_from=max((instant for instant in leaving if instant <= now), default=-math.inf),
+            valid_until=min((instant for instant in leaving if instant > now), default=math.inf),
+        )
+
+    def by_state(self, now: int) -> Mapping[str, int]:
+        """
+        Count the keys in each state.
+
+        A retiring key whose instant has passed counts as retired, though the ring says so only with its next write.
+        """
+        return Counter(
+            "retired" if record.state == "retiring" and not record.is_published(now) else record.state
+            for record in self.ring.records
+        )
+
+
+async def self_test(view: RingView) -> None:
+    """
+    Sign, and verify with the key that a partner would take from the very bytes that are going to be served.
+    """
+    try:
+        key = parse_key_set(view.jwks.body).get(view.kid)
+    except UnusableKeySet:
+        key = None
+    if key is None:
+        raise SelfTestFailed(kid=view.kid, problem="partners would not find it in the key set")
+    if not signature_is_valid(key, _SELF_TEST, await view.signer.sign(_SELF_TEST)):
+        raise SelfTestFailed(kid=view.kid, problem="it does not sign for its published part")
