@@ -87,9 +87,7 @@ def write_development_config(folder: Path, *, origin: str = "http://127.0.0.1:80
         OSError, keys.KeysError: when the folder cannot be written to.
     """
     checked_origin(origin)
-    in_the_way = tuple(folder / name for name in _ENTRIES if os.path.lexists(folder / name))
-    if in_the_way:
-        raise AlreadyThere(in_the_way)
+    _refuse_to_replace(folder, *_ENTRIES)
     admin_secret = f"cca_{secrets.token_urlsafe(32)}"
     with _workshop(folder) as workshop:
         _write(workshop, origin=origin, admin_secret=admin_secret, now=now)
@@ -107,6 +105,13 @@ def write_development_config(folder: Path, *, origin: str = "http://127.0.0.1:80
         admin_secret=admin_secret,
         next_command=f"customer-context serve --config {shlex.quote(str(config))}",
     )
+
+
+def _refuse_to_replace(folder: Path, *names: str) -> None:
+    # A link that leads nowhere is in the way as well.
+    in_the_way = tuple(folder / name for name in names if os.path.lexists(folder / name))
+    if in_the_way:
+        raise AlreadyThere(in_the_way)
 
 
 @contextlib.contextmanager
@@ -128,6 +133,7 @@ def _move(workshop: Path, folder: Path) -> None:
     moved: list[Path] = []
     try:
         for name in _ENTRIES:
+            _refuse_to_replace(folder, name)
             (workshop / name).rename(folder / name)
             moved.append(folder / name)
     except BaseException:

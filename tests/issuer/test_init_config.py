@@ -181,12 +181,12 @@ def test_a_failure_while_moving_takes_everything_back(tmp_path, monkeypatch):
 
     def write_and_be_overtaken(folder, **options):
         real(folder, **options)
-        (tmp_path / "clients").mkdir()
-        (tmp_path / "clients" / "theirs").write_text("kept")
+        (tmp_path / "sealing.key").write_text("theirs")
 
     monkeypatch.setattr(init_config, "_write", write_and_be_overtaken)
 
-    with pytest.raises(OSError):
+    with pytest.raises(AlreadyThere):
         write_development_config(tmp_path, now=NOW)
 
-    assert [path.name for path in tmp_path.rglob("*")] == ["clients", "theirs"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["sealing.key"]
+    assert (tmp_path / "sealing.key").read_text() == "theirs"
