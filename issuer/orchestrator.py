@@ -141,7 +141,7 @@ def load_orchestrator(folder: Path) -> Orchestrator:
 
     Raises:
         OSError: when a file cannot be read.
-        ValueError: when one of them is not what it should be.
+        ValueError, keys.InvalidKey: when one of them is not what it should be.
     """
     facts = loads_object((folder / "orchestrator.json").read_bytes())
     names = ("issuer", "client_id", "namespace", "audience", "agent")

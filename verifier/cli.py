@@ -18,5 +18,6 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        sys.exit("customer-context needs the extra cli: pip install 'customer-context[cli]'")
+        sys.stderr.write("customer-context needs the extra cli: pip install 'customer-context[cli]'\n")
+        sys.exit(2)
     group(prog_name="customer-context")

@@ -6,29 +6,35 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from .bearer import bearer_token
+from .claims import CONFIRMATIONS
 from .demand import Demand, check_seconds, scope_words
 from .errors import CustomerContextError
 from .explain import Explanation, Finding, explain
 from .fetch import jwks_url
+from .jwk import MAX_DOCUMENT_OCTETS
 from .key_source import FixedKeySource, KeySource
+from .levels import LEVELS
 from .procedure import Procedure
 
 __all__ = ["explain_command", "verify_command"]
 
 _MARKS: Final = {"holds": "ok", "fails": "FAILS", "not_checked": "-"}
 _MAX_INPUT: Final = 64 * 1024
+_MAX_TIME: Final = 2**53 - 1
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(
         (
-            click.argument("token", default="-"),
+            # Any number of words, so that a value pasted without quotes is no error, which would print the token.
+            click.argument("token", nargs=-1),
             click.option("--issuer", required=True, help="The workspace's issuer URL, exactly."),
             click.option("--audience", required=True, help="The API's own identifier, exactly."),
             click.option("--jwks", type=click.File("rb"), help="Use this key set instead of fetching the issuer's."),
@@ -38,7 +44,11 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option("--action", help="The action the API is about to do."),
             click.option("--arguments", help="Its arguments as JSON, or @FILE."),
             click.option("--idempotency-key", help="The Idempotency-Key header, where the API gets one."),
-            click.option("--level", type=click.Choice(["low", "standard", "high"]), help="The least level."),
+            click.option(
+                "--confirmation", type=click.Choice(CONFIRMATIONS), help="What has to stand behind the action."
+            ),
+            click.option("--max-confirmation-age", type=int, help="How old the confirmation may be, in seconds."),
+            click.option("--level", type=click.Choice(LEVELS), help="The least level."),
             click.option("--max-auth-age", type=int, help="How old the sign-in may be, in seconds."),
             click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         )
@@ -100,28 +110,32 @@ def _explanation(options: dict[str, Any]) -> Explanation:
         idempotency_key=options["idempotency_key"],
         level=options["level"],
         max_auth_age_seconds=options["max_auth_age"],
-        ignore_action=options["action"] is None,
+        confirmation=options["confirmation"],
+        max_confirmation_age_seconds=options["max_confirmation_age"],
     )
-    token = _token(options["token"])
+    now = _now(options["at"])
+    token = _token(" ".join(options["token"]))
+    with closing(_keys(options)) as keys:
+        return explain(token, procedure=procedure, key=keys.key, demand=demand, now=now)
+
+
+def _keys(options: dict[str, Any]) -> FixedKeySource | KeySource:
     if options["jwks"] is not None:
-        fixed = FixedKeySource(options["jwks"].read(_MAX_INPUT), denied_kids=frozenset())
-        return explain(token, procedure=procedure, key=fixed.key, demand=demand, now=_now(options))
-    keys = KeySource(
-        jwks_url(options["issuer"]), fetch=None, now=time.time, monotonic=time.monotonic, denied_kids=frozenset()
-    )
-    try:
-        return explain(token, procedure=procedure, key=keys.key, demand=demand, now=_now(options))
-    finally:
-        keys.close()
+        return FixedKeySource(options["jwks"].read(MAX_DOCUMENT_OCTETS + 1))
+    return KeySource(jwks_url(options["issuer"]))
 
 
-def _now(options: dict[str, Any]) -> float:
-    at: float | None = options["at"]
-    return time.time() if at is None else at
+def _now(at: float | None) -> float:
+    if at is None:
+        return time.time()
+    if not 0 <= at <= _MAX_TIME:
+        raise ValueError("--at is in epoch seconds")
+    return at
 
 
-def _token(token: str) -> str:
-    text = sys.stdin.read(_MAX_INPUT) if token == "-" else token
+def _token(text: str) -> str:
+    if text in ("", "-"):
+        text = sys.stdin.buffer.read(_MAX_INPUT).decode("utf-8", "replace")
     text = text.strip()
     try:
         # A whole Authorization value is what people paste.

@@ -63,17 +63,9 @@ def explain(
         return Explanation(findings=(Finding("malformed", "fails", str(error)),), header={}, claims={})
     findings = [Finding("malformed", "holds")]
     findings += [_run("type", lambda: check_type(unverified)), _run("algorithm", lambda: check_algorithm(unverified))]
-    try:
-        claims = TokenClaims.from_payload(unverified.claims)
-    except ClaimsError as error:
-        findings.append(Finding("claims", "fails", f"{error} is missing or has the wrong form"))
-        findings += [Finding(reason, "not_checked") for reason, _ in CLAIM_CHECKS]
-        claims = None
-    else:
-        findings.append(Finding("claims", "holds"))
-        findings += _claim_findings(procedure, claims, now)
+    claims, claim_findings = _claim_findings(procedure, unverified, now)
     trusted, key_findings = _key_findings(unverified, key)
-    findings += key_findings
+    findings += claim_findings + key_findings
     findings += _demand_findings(procedure, claims if trusted else None, demand, now)
     findings.append(Finding("replayed", "not_checked", "only a verifier with its replay store can tell"))
     header = {"typ": unverified.typ, "alg": unverified.alg, "kid": unverified.kid}
@@ -88,17 +80,29 @@ def _run(reason: Reason, check: Callable[[], object], note: str = "") -> Finding
     return Finding(reason, "holds", note)
 
 
-def _claim_findings(procedure: Procedure, claims: TokenClaims, now: float) -> list[Finding]:
-    notes = {
-        "not_yet_valid": f"issued {now - claims.iat:.1f} s ago by this clock",
-        "expired": f"expires in {claims.exp - now:.1f} s",
-        "lifetime": f"lives {claims.exp - claims.iat:.0f} s",
-    }
+def _claim_findings(
+    procedure: Procedure, token: UnverifiedToken, now: float
+) -> tuple[TokenClaims | None, list[Finding]]:
+    try:
+        claims = TokenClaims.from_payload(token.claims)
+    except ClaimsError as error:
+        fault = Finding("claims", "fails", f"{error} is missing or has the wrong form")
+        return None, [fault, *(Finding(reason, "not_checked") for reason, _ in CLAIM_CHECKS)]
+    notes = _measured(claims, now)
 
     def run(reason: Reason, check: Callable[[Procedure, TokenClaims, float], None]) -> Finding:
         return _run(reason, lambda: check(procedure, claims, now), notes.get(reason, ""))
 
-    return [run(reason, check) for reason, check in CLAIM_CHECKS]
+    return claims, [Finding("claims", "holds"), *(run(reason, check) for reason, check in CLAIM_CHECKS)]
+
+
+def _measured(claims: TokenClaims, now: float) -> dict[Reason, str]:
+    age, left = now - claims.iat, claims.exp - now
+    return {
+        "not_yet_valid": f"issued {abs(age):.1f} s {'ago by' if age >= 0 else 'ahead of'} this clock",
+        "expired": f"expires in {left:.1f} s" if left > 0 else f"expired {-left:.1f} s ago, within the tolerance",
+        "lifetime": f"lives {claims.exp - claims.iat:.0f} s",
+    }
 
 
 def _key_findings(token: UnverifiedToken, key: Callable[[str], PublicKey]) -> tuple[bool, list[Finding]]:
@@ -112,11 +116,27 @@ def _key_findings(token: UnverifiedToken, key: Callable[[str], PublicKey]) -> tu
 
 
 def _demand_findings(procedure: Procedure, claims: TokenClaims | None, demand: Demand, now: float) -> list[Finding]:
-    reasons: tuple[Reason, ...] = ("scope", "action", "step_up")
+    reasons: tuple[Reason, ...] = ("scope", "action", "confirmation", "step_up")
     if claims is None:
         return [Finding(reason, "not_checked") for reason in reasons]
+    scope = bool(procedure.required_scope) or demand.scope is not None
+    step_up = demand.level is not None or demand.max_auth_age_seconds is not None
     return [
-        _run("scope", lambda: procedure.check_scope(claims, demand)),
-        _run("action", lambda: procedure.check_action(claims, demand, now)),
-        _run("step_up", lambda: procedure.check_step_up(claims, demand, now)),
+        _run("scope", lambda: procedure.check_scope(claims, demand)) if scope else _not_demanded("scope"),
+        *_action_findings(procedure, claims, demand, now),
+        _run("step_up", lambda: procedure.check_step_up(claims, demand, now)) if step_up else _not_demanded("step_up"),
     ]
+
+
+def _action_findings(procedure: Procedure, claims: TokenClaims, demand: Demand, now: float) -> list[Finding]:
+    action = _run("action", lambda: procedure.check_action(claims, demand, now))
+    if action.check == "confirmation":
+        # The confirmation is looked at when nothing else speaks against the action.
+        return [Finding("action", "holds"), action]
+    if demand.confirmation is None and demand.max_confirmation_age_seconds is None:
+        return [action, _not_demanded("confirmation")]
+    return [action, Finding("confirmation", "holds" if action.outcome == "holds" else "not_checked")]
+
+
+def _not_demanded(reason: Reason) -> Finding:
+    return Finding(reason, "not_checked", "not demanded")

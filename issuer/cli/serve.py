@@ -2,6 +2,7 @@
 `customer-context serve`: the issuer under uvicorn.
 """
 
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,8 @@ def command(config: Path | None, host: str, port: int, workers: int) -> None:
         fail("more than one worker needs a shared store (redis_url); without one, run a single worker")
     configure_logging(settings.log_level, json=settings.log_format == "json")
     app = create_app(build_service(settings))
+    # When it has shut down, uvicorn raises the signal again; this handler, which it knows from Ctrl-C, makes that exit with 0.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     uvicorn.run(
         app,
         host=host,

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 import httpx2
 
+from keys import KeysError
 from verifier.strict_json import StrictJSONError, loads_object
 
 from ..orchestrator import Ask, Orchestrator, RequestedWrite, load_orchestrator, new_idempotency_key
@@ -48,7 +49,7 @@ def command(folder: Path, **options: Any) -> None:
     """
     try:
         orchestrator = load_orchestrator(folder)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeysError) as error:
         fail(f"{folder}: {error}")
     now = time.time()
     form = asyncio.run(orchestrator.form(_ask(orchestrator, options, now), now))
@@ -71,33 +72,36 @@ def _ask(orchestrator: Orchestrator, options: dict[str, Any], now: float) -> Ask
 
 
 def _write(options: dict[str, Any], now: float) -> RequestedWrite | None:
+    arguments, key, confirmed_at = (options[name] for name in ("arguments", "idempotency_key", "confirmed_at"))
     if options["action"] is None:
-        if options["arguments"] or options["idempotency_key"] or options["confirmed_at"]:
+        if any(each is not None for each in (arguments, key, confirmed_at)):
             raise click.UsageError("--arguments, --idempotency-key and --confirmed-at need --action")
         return None
     try:
-        arguments = loads_object(options["arguments"] or "{}")
+        read = {} if arguments is None else loads_object(arguments)
     except StrictJSONError as error:
         raise click.UsageError(f"--arguments: {error}") from None
     return RequestedWrite(
         action=options["action"],
-        arguments=arguments,
-        idempotency_key=options["idempotency_key"] or new_idempotency_key(),
-        confirmed_at=options["confirmed_at"] or int(now),
+        arguments=read,
+        idempotency_key=new_idempotency_key() if key is None else key,
+        confirmed_at=int(now) if confirmed_at is None else confirmed_at,
     )
 
 
 def _post(url: str, form: dict[str, str]) -> dict[str, Any]:
     try:
         response = httpx2.post(url, data=form, timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False)
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         fail(f"{url} cannot be reached: {type(error).__name__}; is the service running?")
     try:
-        answer: dict[str, Any] = loads_object(response.content)
+        answer = loads_object(response.content)
     except StrictJSONError:
         fail(f"{url} answered {response.status_code} without JSON; is it the issuer?")
-    if response.status_code != 200:
+    if response.status_code != httpx2.codes.OK:
         fail(f"{url} answered {response.status_code} {answer.get('error')}: {answer.get('error_description')}")
+    if not isinstance(answer.get("access_token"), str):
+        fail(f"{url} answered without a token; is it the issuer?")
     return answer
 
 
