@@ -219,11 +219,11 @@ def _identifier(payload: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _time(payload: Mapping[str, Any], name: str) -> float:
+def _time(payload: Mapping[str, Any], name: str, claim: str | None = None) -> float:
     # NaN and infinities did not get past the JSON reader; a bool is an int to Python, not to RFC 7519 section 2.
     value: Any = payload.get(name)
     if type(value) not in (int, float) or not 0 <= value <= _MAX_TIME:
-        raise ClaimsError(name)
+        raise ClaimsError(claim or name)
     time: float = value
     return time
 
@@ -261,4 +261,4 @@ def _read_action(members: Mapping[str, Any]) -> ActionClaim:
 def _read_confirmation(value: object) -> Confirmation:
     if type(value) is not dict or value.get("by") not in CONFIRMATIONS:
         raise ClaimsError(_CAPLO)
-    return Confirmation(value["by"], _time(value, "at"))
+    return Confirmation(value["by"], _time(value, "at", _CAPLO))
