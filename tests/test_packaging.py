@@ -21,7 +21,7 @@ pytestmark = pytest.mark.packaging
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(build, cwd=ROOT, check=True)
     (built,) = folder.iterdir()
     return built
 
@@ -36,8 +36,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pins.write_text("\n".join(re.findall(r"^[^\s#]+==[^\s]+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)))
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     python = folder / "venv" / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", str(pins)]
-    subprocess.run([*pip, str(wheel)], check=True)
+    options = ["--quiet", "--no-compile", "--disable-pip-version-check", "--constraint", str(pins)]
+    subprocess.run([str(python), "-m", "pip", "install", *options, str(wheel)], check=True)
     return python
 
 
