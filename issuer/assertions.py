@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
 from verifier.es256 import ALGORITHM, PublicKey, signature_is_valid
 
@@ -26,6 +28,8 @@ _MAX_AHEAD_S: Final = 5
 _MAX_LIFETIME_S: Final = 300
 _MAX_TIME: Final = 2**53 - 1
 _MAX_JTI: Final = 256
+# A key nobody holds any more: an unknown client or kid costs what a wrong signature does.
+_NOBODY: Final[PublicKey] = ec.generate_private_key(ec.SECP256R1()).public_key()
 
 
 class AssertionRefused(Exception):
@@ -117,8 +121,11 @@ def _parse(token: str) -> UnverifiedToken:
 
 def _check_signature(token: UnverifiedToken, keys: Mapping[str, PublicKey]) -> None:
     candidates = [key for kid, key in keys.items() if token.kid in (None, kid)]
-    if not any(signature_is_valid(key, token.signing_input, token.signature) for key in candidates):
-        raise AssertionRefused("signature" if candidates else "key")
+    matches = [signature_is_valid(key, token.signing_input, token.signature) for key in candidates or (_NOBODY,)]
+    if not candidates:
+        raise AssertionRefused("key")
+    if not any(matches):
+        raise AssertionRefused("signature")
 
 
 def _check_times(claims: Mapping[str, Any], kind: AssertionKind, now: float) -> float:

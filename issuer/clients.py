@@ -7,16 +7,13 @@ words; an unknown client costs the same work as a wrong secret or a wrong signat
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
-from verifier.es256 import PublicKey
 
 from .assertions import CLIENT_ASSERTION, Assertion, AssertionRefused, verify_assertion
 from .errors import TokenRefused, invalid_client, invalid_request
@@ -29,8 +26,6 @@ ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 _MAX_CREDENTIALS: Final = 2048
 _NO_DIGEST: Final = (bytes(32),)
-# A key nobody holds any more: checking a signature against it costs what checking against a registered one does.
-_NOBODY: Final[Mapping[str, PublicKey]] = {"": ec.generate_private_key(ec.SECP256R1()).public_key()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +88,7 @@ def authenticate_by_assertion(workspace: Workspace, form: Form, now: float) -> A
     unverified = _unverified(form.get("client_assertion") or "")
     claimed = unverified.claims.get("sub")
     client = workspace.clients.get(claimed) if isinstance(claimed, str) else None
-    keys = client.keys if client is not None and client.keys else _NOBODY
+    keys = {} if client is None else client.keys
     try:
         assertion = verify_assertion(unverified, CLIENT_ASSERTION, keys=keys, audience=workspace.issuer, now=now)
     except AssertionRefused as refusal:

@@ -46,6 +46,7 @@ class TokenRefused(Exception):
         reason: what stands in the log: a closed word of our own, more exact than the client is told.
         status: the HTTP status.
         retry_after_s: seconds after which another try makes sense, or None.
+        problem: for the log, the class of the exception that a dependency failed with, or None.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class TokenRefused(Exception):
         reason: str,
         status: int = 400,
         retry_after_s: int | None = None,
+        problem: str | None = None,
     ) -> None:
         """
         Build one refusal.
@@ -66,6 +68,7 @@ class TokenRefused(Exception):
         self.reason = reason
         self.status = status
         self.retry_after_s = retry_after_s
+        self.problem = problem
 
 
 def invalid_request(description: str, *, reason: str) -> TokenRefused:
@@ -104,11 +107,21 @@ def invalid_authorization_details(description: str, *, reason: str) -> TokenRefu
 
 
 def temporarily_unavailable(
-    description: str, *, reason: str, status: Literal[429, 503] = 503, retry_after_s: int = 1
+    description: str,
+    *,
+    reason: str,
+    status: Literal[429, 503] = 503,
+    retry_after_s: int = 1,
+    problem: str | None = None,
 ) -> TokenRefused:
     """
     Refuse because something is down (503) or a limit is reached (429), and say when to try again (D11).
     """
     return TokenRefused(
-        "temporarily_unavailable", description, reason=reason, status=status, retry_after_s=retry_after_s
+        "temporarily_unavailable",
+        description,
+        reason=reason,
+        status=status,
+        retry_after_s=retry_after_s,
+        problem=problem,
     )

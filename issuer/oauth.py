@@ -104,6 +104,8 @@ class TokenEndpoint:
         try:
             return await self._answer(request, known)
         except TokenRefused as refused:
+            if refused.problem is not None:
+                known["problem"] = refused.problem
             self._metrics.refused(self._workspace.name, refused.error)
             self._report(
                 "token_refused", workspace=self._workspace.name, error=refused.error, reason=refused.reason, **known
@@ -196,8 +198,10 @@ def _no_key() -> TokenRefused:
 async def _answered(asked: Awaitable[_T], *, reason: str) -> _T:
     try:
         return await asked
-    except Exception:  # noqa: BLE001 -- a store may fail in any way; none of them mints
-        raise temporarily_unavailable("The service cannot remember this request right now.", reason=reason) from None
+    except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them mints
+        raise temporarily_unavailable(
+            "The service cannot remember this request right now.", reason=reason, problem=type(error).__name__
+        ) from None
 
 
 def _members(exchange: Exchange, minted: Minted) -> Mapping[str, Any]:

@@ -173,7 +173,8 @@ def _actor(claims: Mapping[str, Any]) -> Actor:
 
 def _may_act(claims: Mapping[str, Any]) -> str:
     may_act = claims["may_act"]
-    if type(may_act) is not dict or not isinstance(may_act.get("sub"), str):
+    # With `iss` it names an agent of another issuer, which no client may act through.
+    if type(may_act) is not dict or "iss" in may_act or not isinstance(may_act.get("sub"), str):
         raise _refused("may_act")
     sub: str = may_act["sub"]
     return sub

@@ -29,7 +29,8 @@ def token_route(workspace: Workspace, endpoint: TokenEndpoint) -> HTTPRouteHandl
     async def issue_token(request: Request[Any, Any, Any]) -> Response[bytes]:
         asked = TokenRequest(
             authorization=request.headers.getall("authorization", []),
-            content_type=request.headers.get("content-type"),
+            # Several lines are one list (RFC 9110 section 5.3), which is no media type.
+            content_type=", ".join(request.headers.getall("content-type", [])) or None,
             body=await request.body(),
         )
         try:
