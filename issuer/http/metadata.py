@@ -12,9 +12,12 @@ from typing import Any, Final
 from litestar import Request, Response, get, route
 from litestar.handlers import HTTPRouteHandler
 
+from verifier.es256 import ALGORITHM
 from verifier.levels import LEVELS
 
+from ..action_request import DETAILS_TYPE
 from ..document import Document
+from ..exchange import GRANT_TYPE
 from ..registry import Workspace
 from .docs import MetadataOperation
 from .documents import document_response
@@ -24,8 +27,6 @@ from .jwks import JWKS_PATH
 __all__ = ["METADATA_PATH", "metadata", "metadata_paths", "metadata_routes"]
 
 METADATA_PATH: Final = "/.well-known/oauth-authorization-server"
-
-TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 _CACHE_CONTROL: Final = "public, max-age=300"
 """Metadata changes with the configuration only, that is with a restart."""
@@ -43,10 +44,10 @@ def metadata(workspace: Workspace) -> Mapping[str, Any]:
         "token_endpoint": workspace.issuer + TOKEN_PATH,
         "jwks_uri": workspace.issuer + JWKS_PATH,
         "response_types_supported": ["none"],
-        "grant_types_supported": [TOKEN_EXCHANGE],
+        "grant_types_supported": [GRANT_TYPE],
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "private_key_jwt"],
-        "token_endpoint_auth_signing_alg_values_supported": ["ES256"],
-        "authorization_details_types_supported": ["caplo_action"],
+        "token_endpoint_auth_signing_alg_values_supported": [ALGORITHM],
+        "authorization_details_types_supported": [DETAILS_TYPE],
         "acr_values_supported": list(LEVELS),
     }
     return members | ({"scopes_supported": scopes} if scopes else {})

@@ -128,10 +128,9 @@ class _Exchange:
                 message = await self._receive()
         except TimeoutError:
             raise ClientException(status_code=HTTPStatus.REQUEST_TIMEOUT) from None
-        if message["type"] == "http.disconnect":
+        if message["type"] != "http.request":
             raise ClientException(status_code=HTTPStatus.BAD_REQUEST)
-        if message["type"] == "http.request":
-            self._received = not message.get("more_body", False)
+        self._received = not message.get("more_body", False)
         return message
 
     async def send(self, message: Message) -> None:

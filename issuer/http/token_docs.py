@@ -7,17 +7,17 @@ The handler of the token endpoint takes `TokenOperation` as its `operation_class
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, get_args
 
+from ..action_request import DETAILS_TYPE
+from ..clients import ASSERTION_TYPE
 from ..errors import OAuthError
+from ..exchange import ACCESS_TOKEN_TYPE, GRANT_TYPE
+from ..subject import JWT_TOKEN_TYPE
 from .docs import DocumentedOperation, answer
 from .errors import OAUTH_EVENTS, RETRY_AFTER_S
 
 __all__ = ["SECURITY", "SECURITY_SCHEMES", "TOKEN_SCHEMAS", "TokenOperation"]
 
 _FORM: Final = "application/x-www-form-urlencoded"
-_JWT_TYPE: Final = "urn:ietf:params:oauth:token-type:jwt"
-_ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"
-_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 _DIGEST: Final = "g-cGrguCKq-wECmd4solY_bOAB0xYSZ5yK0Ld7_VbsA"
 _KEY: Final = "idk_5pQ0m3m1Yt7uVxk2Rr9aBw"
@@ -52,29 +52,32 @@ def _parameter(description: str, **schema: Any) -> dict[str, Any]:
 
 
 _PARAMETERS: Final[Mapping[str, Any]] = {
-    "grant_type": _parameter("Token exchange is the only grant.", const=_EXCHANGE),
+    "grant_type": _parameter("Token exchange is the only grant.", const=GRANT_TYPE),
     "client_id": _parameter("Optional; must be the client that authenticates."),
-    "client_assertion_type": _parameter("With `client_assertion`.", const=_ASSERTION_TYPE),
+    "client_assertion_type": _parameter("With `client_assertion`.", const=ASSERTION_TYPE),
     "client_assertion": _parameter("Client assertion, `typ` `client-authentication+jwt` (RFC 7523, RFC 10070)."),
     "subject_token": _parameter(
         "JWT of `typ` `caplo-subject+jwt`, signed with a key of the client's `subject_jwks`: `iss` the client id, `sub` the "
         "customer, `namespace`, `aud` this issuer, `acr`, `auth_time`, `act`, `iat`, `exp`, `jti`."
     ),
-    "subject_token_type": _parameter("What the subject token is.", const=_JWT_TYPE),
+    "subject_token_type": _parameter("What the subject token is.", const=JWT_TOKEN_TYPE),
     "actor_token": _parameter(
         "JWT of `typ` `caplo-actor+jwt` that names the agent which calls now; demanded of some clients. `iss` the client id, "
         "`sub` the agent, `iat`, `exp`, `jti`."
     ),
-    "actor_token_type": _parameter("With `actor_token`.", const=_JWT_TYPE),
-    "requested_token_type": _parameter("Optional; only an access token is issued.", const=_ACCESS_TOKEN_TYPE),
+    "actor_token_type": _parameter("With `actor_token`.", const=JWT_TOKEN_TYPE),
+    "requested_token_type": _parameter("Optional; only an access token is issued.", const=ACCESS_TOKEN_TYPE),
     "resource": _parameter(
         "The API the token is for (RFC 8707), exactly as configured. May be left out by a client with one audience.",
         format="uri",
     ),
     "audience": _parameter("The same as `resource` (RFC 8693); when both are sent they are equal."),
-    "scope": _parameter("Scopes asked for, divided by spaces.", examples=["orders:read"]),
+    "scope": _parameter(
+        "Scopes asked for, divided by spaces; those of the action when left out, none for a read.",
+        examples=["orders:read"],
+    ),
     "acr_values": _parameter("Levels of which the customer's sign-in must meet one.", examples=["standard high"]),
-    "max_age": _parameter("Seconds since the customer's sign-in, at most.", pattern="^[0-9]+$"),
+    "max_age": _parameter("Seconds since the customer's sign-in, at most.", pattern="^[0-9]{1,10}$"),
     "authorization_details": {
         "type": "array",
         "description": "The action, as JSON text (RFC 9396). Its presence makes the token a write token.",
@@ -85,7 +88,7 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
 }
 
 _ACTION_MEMBERS: Final[Mapping[str, Any]] = {
-    "type": {"const": "caplo_action"},
+    "type": {"const": DETAILS_TYPE},
     "action": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
 }
 
@@ -137,7 +140,7 @@ TOKEN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "required": ["access_token", "issued_token_type", "token_type", "expires_in"],
         "properties": {
             "access_token": {"type": "string", "description": "The customer context token; it serves one call."},
-            "issued_token_type": {"const": _ACCESS_TOKEN_TYPE},
+            "issued_token_type": {"const": ACCESS_TOKEN_TYPE},
             "token_type": {"const": "Bearer"},
             "expires_in": {"type": "integer", "minimum": 1, "maximum": 60},
             "scope": {"type": "string"},
@@ -196,10 +199,10 @@ def _event(status: int, headers: Mapping[str, Any] | None = None) -> dict[str, A
     return _error(f"{event.description}.", {event.error: event.description}, headers)
 
 
-_GRANTED: Final = {"type": "caplo_action", "action": "cancel_order", "actionDigest": _DIGEST}
+_GRANTED: Final = {"type": DETAILS_TYPE, "action": "cancel_order", "actionDigest": _DIGEST}
 _ISSUED: Final = {
     "access_token": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCIsImtpZCI6Li4ufQ.e30.c2ln",
-    "issued_token_type": _ACCESS_TOKEN_TYPE,
+    "issued_token_type": ACCESS_TOKEN_TYPE,
     "token_type": "Bearer",
     "expires_in": 60,
 }
@@ -229,15 +232,15 @@ _RESPONSES: Final[Mapping[str, Any]] = {
 }
 
 _ASKED: Final = {
-    "grant_type": _EXCHANGE,
-    "client_assertion_type": _ASSERTION_TYPE,
+    "grant_type": GRANT_TYPE,
+    "client_assertion_type": ASSERTION_TYPE,
     "client_assertion": "eyJ0eXAiOiJjbGllbnQtYXV0aGVudGljYXRpb24rand0In0.e30.c2ln",
     "subject_token": "eyJ0eXAiOiJjYXBsby1zdWJqZWN0K2p3dCJ9.e30.c2ln",
-    "subject_token_type": _JWT_TYPE,
+    "subject_token_type": JWT_TOKEN_TYPE,
     "resource": "https://api.shop.example",
 }
 _WANTED: Final = {
-    "type": "caplo_action",
+    "type": DETAILS_TYPE,
     "action": "cancel_order",
     "arguments": {"orderId": "A-1001", "reason": "too late", "notify": True},
     "idempotencyKey": _KEY,
