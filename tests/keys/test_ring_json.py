@@ -1,0 +1,137 @@
+"""
+The format of a ring: written one way, read strictly.
+"""
+
+import json
+
+import pytest
+
+from keys import PrivateJWK, RingCorrupt, generate_key, revoke, rotate
+from keys.ring_json import FORMAT_VERSION, dump_ring, parse_ring
+
+
+@pytest.fixture(scope="module")
+def written(ring, times):
+    """
+    A ring with a record of nearly every state, as JSON.
+    """
+    start = ring.latest_instant
+    changed = rotate(ring, now=start + 350, times=times, expected_active=None).ring
+    changed = revoke(changed, changed.standbys[0].kid, now=start + 400, times=times, reason="verlorengegangen, é").ring
+    return dump_ring(changed)
+
+
+def refused(data):
+    with pytest.raises(RingCorrupt) as refusal:
+        parse_ring(data, where="ring.jwe")
+    assert refusal.value.problem == "content"
+    return str(refusal.value)
+
+
+def test_a_ring_comes_back_as_it_was(ring):
+    """
+    Private parts and all.
+    """
+    assert parse_ring(dump_ring(ring), where="ring.jwe") == ring
+
+
+def test_a_ring_is_written_one_way(written):
+    """
+    Reading and writing again gives the same octets; the version stands in front.
+    """
+    assert dump_ring(parse_ring(written, where="ring.jwe")) == written
+    assert json.loads(written)["version"] == FORMAT_VERSION == 1
+
+
+def test_private_parts_are_written_for_keys_that_sign_or_will(written):
+    """
+    The store has no private octets of a key that stopped signing.
+    """
+    records = json.loads(written)["records"]
+
+    assert {record["state"] for record in records if record["private_jwk"]} == {"active", "standby"}
+    assert {record["state"] for record in records if record["private_jwk"] is None} == {"retiring", "revoked"}
+
+
+DAMAGES = {
+    "version 2": lambda ring: ring.update(version=2),
+    "version true": lambda ring: ring.update(version=True),
+    "version missing": lambda ring: ring.pop("version"),
+    "unknown member": lambda ring: ring.update(extra=1),
+    "workspace is a number": lambda ring: ring.update(workspace=5),
+    "workspace is no name": lambda ring: ring.update(workspace="A/B"),
+    "records is an object": lambda ring: ring.update(records={}),
+    "no records": lambda ring: ring.update(records=[]),
+    "a record is null": lambda ring: ring["records"].append(None),
+    "a record twice": lambda ring: ring["records"].append(ring["records"][-1]),
+    "unknown member of a record": lambda ring: ring["records"][0].update(extra=1),
+    "missing member of a record": lambda ring: ring["records"][0].pop("reason"),
+    "unknown state": lambda ring: ring["records"][0].update(state="gone"),
+    "state is a list": lambda ring: ring["records"][0].update(state=["active"]),
+    "kid is a number": lambda ring: ring["records"][0].update(kid=1),
+    "kid of another key": lambda ring: ring["records"][0].update(kid="A" * 43),
+    "unknown algorithm": lambda ring: ring["records"][0].update(alg="none"),
+    "instant is true": lambda ring: ring["records"][0].update(created_at=True),
+    "instant is text": lambda ring: ring["records"][0].update(created_at="1796040000"),
+    "instant is null": lambda ring: ring["records"][0].update(created_at=None),
+    "instant is negative": lambda ring: ring["records"][0].update(created_at=-1),
+    "reason is a number": lambda ring: ring["records"][0].update(reason=1),
+    "public JWK is null": lambda ring: ring["records"][0].update(public_jwk=None),
+    "public JWK of numbers": lambda ring: ring["records"][0]["public_jwk"].update(x=1),
+    "public JWK with d": lambda ring: ring["records"][0]["public_jwk"].update(d="AA"),
+    "private JWK is text": lambda ring: ring["records"][1].update(private_jwk="AA"),
+    "private JWK without d": lambda ring: ring["records"][1]["private_jwk"].pop("d"),
+    "private JWK with more": lambda ring: ring["records"][1]["private_jwk"].update(k="AA"),
+    "private JWK of another key": lambda ring: ring["records"][1].update(private_jwk=ring["records"][2]["private_jwk"]),
+    "private part kept": lambda ring: ring["records"][0].update(private_jwk=generate_key().private_jwk.reveal()),
+    "private part lost": lambda ring: ring["records"][1].update(private_jwk=None),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_ring_with_one_thing_wrong_is_refused(damage, written):
+    """
+    Every member is looked at; the refusal holds none of the private parts.
+    """
+    document = json.loads(written)
+    secrets = [record["private_jwk"]["d"] for record in document["records"] if record["private_jwk"]]
+    DAMAGES[damage](document)
+
+    message = refused(json.dumps(document).encode())
+
+    assert not any(secret in message for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"ring"',
+        b"\xff\xfe{\x00}\x00",
+        b"{} {}",
+        b"[" * 100_000,
+        b'{"version":NaN}',
+        b'{"version":1.0}',
+        b'{"version":1e400}',
+        b'{"version":' + b"1" * 5000 + b"}",
+        b'{"version":1,"version":1,"workspace":"acme","records":[]}',
+    ],
+)
+def test_what_is_not_the_json_of_a_ring_is_refused(data):
+    """
+    Other values, other encodings, deep nesting, fractions, NaN and repeated members are refused with our own error.
+    """
+    refused(data)
+
+
+def test_a_wrapped_private_part_is_written_open(ring):
+    """
+    The wrapper hides from people, not from the sealed ring.
+    """
+    secret = ring.active.private_jwk
+
+    assert isinstance(secret, PrivateJWK)
+    assert secret.reveal()["d"].encode() in dump_ring(ring)
