@@ -37,7 +37,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.argument("token", nargs=-1),
             click.option("--issuer", required=True, help="The workspace's issuer URL, exactly."),
             click.option("--audience", required=True, help="The API's own identifier, exactly."),
-            click.option("--jwks", type=click.File("rb"), help="Use this key set instead of fetching the issuer's."),
+            click.option("--jwks", metavar="FILE", help="Use this key set instead of fetching the issuer's."),
             click.option("--tolerance", default=0, show_default=True, help="Clock tolerance in seconds, 0 to 60."),
             click.option("--at", type=float, help="Judge at this epoch second instead of now."),
             click.option("--scope", help="Scope words the call needs."),
@@ -61,7 +61,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @_options
 def verify_command(**options: Any) -> None:
     """
-    Verify TOKEN (read from standard input when it is -) and exit with 1 when it is refused.
+    Verify TOKEN (- or nothing: read from standard input) and exit with 1 when it is refused.
     """
     explanation = _explain(options)
     verdict = explanation.refused
@@ -77,7 +77,7 @@ def verify_command(**options: Any) -> None:
 @_options
 def explain_command(**options: Any) -> None:
     """
-    Show what TOKEN says (read from standard input when it is -), then every check. The signature is never shown.
+    Show what TOKEN says (- or nothing: read from standard input), then every check. The signature is never shown.
     """
     explanation = _explain(options)
     if options["as_json"]:
@@ -121,7 +121,7 @@ def _explanation(options: dict[str, Any]) -> Explanation:
 
 def _keys(options: dict[str, Any]) -> FixedKeySource | KeySource:
     if options["jwks"] is not None:
-        return FixedKeySource(options["jwks"].read(MAX_DOCUMENT_OCTETS + 1))
+        return FixedKeySource(_read("--jwks", options["jwks"], MAX_DOCUMENT_OCTETS))
     return KeySource(jwks_url(options["issuer"]))
 
 
@@ -146,11 +146,17 @@ def _token(text: str) -> str:
 
 def _arguments(text: str | None) -> str | bytes | None:
     if text is not None and text.startswith("@"):
-        try:
-            return Path(text[1:]).read_bytes()
-        except OSError as error:
-            raise click.UsageError(f"--arguments: {error.strerror}: {text[1:]}") from None
+        return _read("--arguments", text[1:], _MAX_INPUT)
     return text
+
+
+def _read(option: str, path: str, limit: int) -> bytes:
+    try:
+        with Path(path).open("rb") as opened:
+            # One octet more, so that what is too large is refused as such.
+            return opened.read(limit + 1)
+    except OSError as error:
+        raise ValueError(f"{option}: {error.strerror}: {path}") from None
 
 
 def _rows(explanation: Explanation) -> list[dict[str, str]]:
