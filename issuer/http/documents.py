@@ -1,14 +1,35 @@
 """
-Conditional answers for documents that anyone may read and cache: the key set and the metadata (RFC 9110 section 13).
+Routes that are read: GET and HEAD together, and conditional answers for what anyone may cache (RFC 9110 sections 9.3 and 13).
 """
 
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from litestar import Request, Response
+from litestar import Request, Response, get, route
+from litestar.handlers import HTTPRouteHandler
 
 from ..document import Document, is_not_modified
+from .docs import DocumentedOperation
 
-__all__ = ["document_response"]
+__all__ = ["document_response", "readable"]
+
+
+def readable(
+    paths: Sequence[str],
+    handler: Callable[..., Coroutine[Any, Any, Response[bytes]]],
+    *,
+    operation_class: type[DocumentedOperation],
+    operation_id: str,
+    summary: str,
+    tag: str,
+) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
+    """
+    Build the routes of one resource: GET, which the OpenAPI document describes, and HEAD, whose body is cut at the edge.
+    """
+    documented = get(
+        list(paths), operation_class=operation_class, operation_id=operation_id, summary=summary, tags=[tag]
+    )
+    return documented(handler), route(list(paths), http_method=["HEAD"], include_in_schema=False)(handler)
 
 
 def document_response(
@@ -17,7 +38,7 @@ def document_response(
     """
     Answer GET or HEAD: 304 without a body where `If-None-Match` names the document, the whole of it otherwise.
 
-    Both carry the same `ETag` and `Cache-Control` (RFC 9110 section 15.4.5). The body of a HEAD answer is cut at the edge.
+    Both carry the same `ETag` and `Cache-Control` (RFC 9110 section 15.4.5).
     """
     headers = {"Cache-Control": cache_control, "ETag": document.etag}
     if is_not_modified(request.headers.getall("if-none-match", []), document.etag):

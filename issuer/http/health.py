@@ -9,12 +9,13 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from litestar import Response, get
+from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
 from ..metrics import CONTENT_TYPE, Metrics
 from ..rings import RingStatus
 from .docs import LiveOperation, MetricsOperation, ReadyOperation
+from .documents import readable
 from .errors import RETRY_AFTER_S
 
 __all__ = ["LIVE_PATH", "METRICS_PATH", "READY_PATH", "operations_routes"]
@@ -41,13 +42,17 @@ def operations_routes(statuses: Callable[[], Iterable[RingStatus]], metrics: Met
     async def exposition() -> Response[bytes]:
         return Response(metrics.render(statuses()), status_code=200, media_type=CONTENT_TYPE)
 
-    tags = ["operations"]
-    return (
-        get(LIVE_PATH, operation_class=LiveOperation, operation_id="getLive", summary="Liveness", tags=tags)(live),
-        get(READY_PATH, operation_class=ReadyOperation, operation_id="getReady", summary="Readiness", tags=tags)(ready),
-        get(METRICS_PATH, operation_class=MetricsOperation, operation_id="getMetrics", summary="Metrics", tags=tags)(
-            exposition
-        ),
+    routes = (
+        (LIVE_PATH, live, LiveOperation, "getLive", "Liveness"),
+        (READY_PATH, ready, ReadyOperation, "getReady", "Readiness"),
+        (METRICS_PATH, exposition, MetricsOperation, "getMetrics", "Metrics"),
+    )
+    return tuple(
+        handler
+        for path, answer, operation, name, summary in routes
+        for handler in readable(
+            [path], answer, operation_class=operation, operation_id=name, summary=summary, tag="operations"
+        )
     )
 
 

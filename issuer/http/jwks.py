@@ -8,7 +8,7 @@ stored: an error must not be cached over good keys, and an empty key set would w
 from collections.abc import Callable
 from typing import Any, Final
 
-from litestar import Request, Response, get, route
+from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from keys import KeyTimes
@@ -17,7 +17,7 @@ from ..metrics import Metrics
 from ..registry import Workspace
 from ..rings import LiveRing, RingUnavailable
 from .docs import KeySetOperation
-from .documents import document_response
+from .documents import document_response, readable
 
 __all__ = ["JWKS_MEDIA_TYPE", "JWKS_PATH", "jwks_routes"]
 
@@ -34,7 +34,6 @@ def jwks_routes(
     Build GET and HEAD of the key set; what may be cached for how long is what the waiting times of the keys count on.
     """
     cache_control = f"public, max-age={times.max_age_s}, stale-if-error={times.stale_if_error_s}"
-    path = workspace.path + JWKS_PATH
 
     async def key_set(request: Request[Any, Any, Any]) -> Response[bytes]:
         try:
@@ -46,13 +45,11 @@ def jwks_routes(
         metrics.key_set_asked(workspace.name, "not_modified" if response.status_code == 304 else "full")
         return response
 
-    return (
-        get(
-            path,
-            operation_class=KeySetOperation,
-            operation_id="getKeySet",
-            summary="The public keys",
-            tags=["keys"],
-        )(key_set),
-        route(path, http_method=["HEAD"], include_in_schema=False)(key_set),
+    return readable(
+        [workspace.path + JWKS_PATH],
+        key_set,
+        operation_class=KeySetOperation,
+        operation_id="getKeySet",
+        summary="The public keys",
+        tag="keys",
     )

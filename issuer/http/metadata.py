@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from litestar import Request, Response, get, route
+from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from verifier.es256 import ALGORITHM
@@ -20,7 +20,7 @@ from ..document import Document
 from ..exchange import GRANT_TYPE
 from ..registry import Workspace
 from .docs import MetadataOperation
-from .documents import document_response
+from .documents import document_response, readable
 from .errors import TOKEN_PATH
 from .jwks import JWKS_PATH
 
@@ -67,18 +67,15 @@ def metadata_routes(workspace: Workspace) -> tuple[HTTPRouteHandler, ...]:
     Build GET and HEAD of the metadata; the document is encoded here, once.
     """
     document = Document.of(json.dumps(metadata(workspace), separators=(",", ":")).encode())
-    paths = metadata_paths(workspace)
 
     async def server_metadata(request: Request[Any, Any, Any]) -> Response[bytes]:
         return document_response(request, document, media_type="application/json", cache_control=_CACHE_CONTROL)
 
-    return (
-        get(
-            list(paths),
-            operation_class=MetadataOperation,
-            operation_id="getMetadata",
-            summary="Server metadata",
-            tags=["discovery"],
-        )(server_metadata),
-        route(list(paths), http_method=["HEAD"], include_in_schema=False)(server_metadata),
+    return readable(
+        metadata_paths(workspace),
+        server_metadata,
+        operation_class=MetadataOperation,
+        operation_id="getMetadata",
+        summary="Server metadata",
+        tag="discovery",
     )

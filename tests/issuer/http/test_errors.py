@@ -115,7 +115,7 @@ def test_an_unknown_workspace_has_an_oauth_404(client):
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "TRACE", "BREW"])
 def test_the_token_endpoint_takes_post_only(client, method):
     """
-    Any other method is answered with 405, `Allow` and OAuth JSON (RFC 9110 section 15.5.6).
+    E10: any other method is answered with 405, `Allow` and OAuth JSON (RFC 9110 section 15.5.6).
     """
     response = client.request(method, "/w/acme/oauth/token")
 
