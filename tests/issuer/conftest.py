@@ -62,11 +62,11 @@ def changed(members, changes):
     return {name: value for name, value in {**members, **changes}.items() if value is not DROP}
 
 
-def signed(claims, *, typ, key, **header):
+def signed(claims, *, typ, key, header=()):
     """
     Sign *claims*, a mapping or the very octets of a payload, with the key of that name; *header* changes the header.
     """
-    head = json.dumps(changed({"alg": "ES256", "typ": typ, "kid": key}, header)).encode()
+    head = json.dumps(changed({"alg": "ES256", "typ": typ, "kid": key}, dict(header))).encode()
     body = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
     signing_input = f"{b64url_encode(head)}.{b64url_encode(body)}"
     r, s = decode_dss_signature(private_key(key).sign(signing_input.encode(), ec.ECDSA(SHA256())))
@@ -279,7 +279,7 @@ class Site:
 
     def client_assertion(self, client="orc_main", *, workspace="root", key="client-1", header=(), **changes):
         claims = self._claims(client, workspace) | {"sub": client}
-        return signed(changed(claims, changes), typ="client-authentication+jwt", key=key, **dict(header))
+        return signed(changed(claims, changes), typ="client-authentication+jwt", key=key, header=header)
 
     def subject_token(self, client="orc_main", *, workspace="root", key="subject-1", header=(), **changes):
         event = {
@@ -289,11 +289,11 @@ class Site:
             "auth_time": int(self.clock.at) - 360,
         }
         claims = self._claims(client, workspace) | event | {"act": {"sub": "agt_support"}}
-        return signed(changed(claims, changes), typ="caplo-subject+jwt", key=key, **dict(header))
+        return signed(changed(claims, changes), typ="caplo-subject+jwt", key=key, header=header)
 
     def actor_token(self, client="orc_main", *, workspace="root", key="client-1", header=(), **changes):
         claims = self._claims(client, workspace) | {"sub": "agt_orders"}
-        return signed(changed(claims, changes), typ="caplo-actor+jwt", key=key, **dict(header))
+        return signed(changed(claims, changes), typ="caplo-actor+jwt", key=key, header=header)
 
     def details(self, **changes):
         members = {
