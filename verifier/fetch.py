@@ -35,6 +35,7 @@ FETCH_DEADLINE_S: Final = 5.0
 """How long one fetch may take in all, from the name's resolution to the last octet (D19)."""
 
 _GRACE_S: Final = 1.0
+_CONNECT_SHARE: Final = 0.4
 _WELL_KNOWN: Final = "/.well-known/jwks.json"
 _ENCODINGS: Final = frozenset({"", "identity", "gzip"})
 _URL: Final = re.compile(
@@ -171,9 +172,12 @@ class AsyncHTTPFetch:
         if context is None:
             # Built anew, so that a change of the trusted authorities is noticed; in a thread, because reading them takes 30 ms.
             context = await asyncio.to_thread(httpx2.create_ssl_context, trust_env=False)
+        # Connection and TLS handshake have limits of their own within the deadline: cancelled in a handshake, httpx2 leaves the
+        # socket to the garbage collector.
+        limits = httpx2.Timeout(None, connect=_CONNECT_SHARE * self._deadline_s)
         own = {"Accept-Encoding": "gzip", "User-Agent": "customer-context"}
         async with (
-            httpx2.AsyncClient(verify=context, trust_env=False, follow_redirects=False, timeout=None) as client,
+            httpx2.AsyncClient(verify=context, trust_env=False, follow_redirects=False, timeout=limits) as client,
             client.stream("GET", url, headers={**own, **headers}) as response,
         ):
             body = await _body(response) if response.status_code == httpx2.codes.OK else b""

@@ -133,7 +133,9 @@ class KeyCache:
 
     def succeed(self, flight: Flight, answer: FetchResponse) -> None:
         """
-        End *flight* with what came; an answer that comes after the flight was given up is dropped.
+        End *flight* with what came, and release everyone who waits for it.
+
+        An answer that comes after the flight was given up is dropped.
 
         Raises:
             Exception: of any type, for an answer that brings no keys or has not the documented form; then `fail` is next.
@@ -144,10 +146,11 @@ class KeyCache:
             is_current = self._is_current(flight)
             if is_current:
                 self._state = renewed(self._state, stored)
+        flight.land()
         if is_current:
             report_keys(self.url, {} if before is None else before.key_set, stored.key_set)
 
-    def fail(self, flight: Flight, error: Exception) -> None:
+    def fail(self, flight: Flight, error: BaseException) -> None:
         """
         End *flight* without keys, release everyone who waits for it, and tell the operator.
         """

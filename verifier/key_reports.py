@@ -21,7 +21,7 @@ _MOST_KIDS: Final = 8
 _OWN_TEXTS: Final = (FetchError, UnusableAnswer, UnusableKeySet)
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """
     Return an error's class, and its text where that is made of our own words.
     """
@@ -36,7 +36,7 @@ def report_unknown_kid(url: str, kid: str) -> None:
     _LOG.info("unknown kid %s: asking %s", _escaped(kid), url)
 
 
-def report_failure(url: str, error: Exception) -> None:
+def report_failure(url: str, error: BaseException) -> None:
     """
     Tell that a fetch brought no keys.
     """

@@ -125,10 +125,8 @@ class KeySource:
     def _run(self, flight: Flight) -> None:
         try:
             self._cache.succeed(flight, self._fetch(self._cache.url, flight.headers))
-        except Exception as error:  # noqa: BLE001 -- the caller's own HTTP may fail in any way; none of them brings keys
+        except BaseException as error:  # noqa: BLE001 -- the caller's own HTTP may fail in any way; the thread ends here anyhow
             self._cache.fail(flight, error)
-        finally:
-            flight.land()
 
     def _wait(self, flight: Flight) -> None:
         try:
@@ -224,6 +222,12 @@ class AsyncKeySource:
             async with asyncio.timeout(self._wait_limit_s):
                 answer = await self._fetch(self._cache.url, flight.headers)
             self._cache.succeed(flight, answer)
+        except asyncio.CancelledError as error:
+            # Cancelled with its loop, the fetch is lost; a cancellation of the caller's own HTTP's making is a failure of that.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            self._cache.fail(flight, error)
         except Exception as error:  # noqa: BLE001 -- the caller's own HTTP may fail in any way; none of them brings keys
             self._cache.fail(flight, error)
 
