@@ -14,6 +14,7 @@ from .store_errors import RevisionConflict, RingMissing, RingRolledBack
 
 __all__ = ["FileKeyStore", "KeyStore"]
 
+# A step decides its instants before it is saved. Waiting for less than the ring lease keeps them true when it is.
 _LOCK_TIMEOUT_S: Final = 10.0
 
 
