@@ -15,9 +15,10 @@ from .errors import CustomerContextError, Reason
 from .es256 import PublicKey, signature_is_valid
 from .procedure import CLAIM_CHECKS, Procedure, check_algorithm, check_type
 
-__all__ = ["Explanation", "Finding", "explain"]
+__all__ = ["Explanation", "Finding", "Outcome", "explain"]
 
 Outcome = Literal["holds", "fails", "not_checked"]
+"""What a check came to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def command() -> None:
 @command.command("check")
 @config_option
 @readable_errors
-def check_command(config: Path | None) -> None:
+def _check(config: Path | None) -> None:
     """
     Read the configuration, its key files and its rings, and say what is wrong; exits with 2 then.
     """

@@ -40,7 +40,7 @@ def command() -> None:
 @config_option
 @_workspace_option
 @readable_errors
-def init_command(config: Path | None, workspace: str | None) -> None:
+def _init(config: Path | None, workspace: str | None) -> None:
     """
     Create the key ring of a workspace, or of each one that has none; nothing that exists is touched.
     """
@@ -67,7 +67,7 @@ def init_command(config: Path | None, workspace: str | None) -> None:
 @_workspace_option
 @_json_option
 @readable_errors
-def list_command(config: Path | None, workspace: str | None, *, as_json: bool) -> None:
+def _list(config: Path | None, workspace: str | None, *, as_json: bool) -> None:
     """
     Show every key with its state, its instants and what happens next.
     """
@@ -91,7 +91,7 @@ def list_command(config: Path | None, workspace: str | None, *, as_json: bool) -
 @click.option("--force", is_flag=True, help="Rotate although no standby is mature; needs --reason.")
 @click.option("--reason", help="Why; stands on the key that is retired.")
 @readable_errors
-def rotate_command(
+def _rotate(
     config: Path | None,
     workspace: str | None,
     expected_active: str | None,
@@ -134,7 +134,7 @@ def rotate_command(
 @click.argument("kid")
 @click.option("--reason", required=True, help="Why; stands on the key.")
 @readable_errors
-def revoke_command(config: Path | None, workspace: str | None, kid: str, reason: str, *, as_json: bool) -> None:
+def _revoke(config: Path | None, workspace: str | None, kid: str, reason: str, *, as_json: bool) -> None:
     """
     Take the key KID out of the key set now; if it signs, a standby signs in its place now.
     """

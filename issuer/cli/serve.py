@@ -48,6 +48,7 @@ def command(config: Path | None, host: str, port: int, workers: int) -> None:
         port=port,
         log_config=None,
         access_log=False,
+        ws="none",
         server_header=False,
         date_header=True,
         proxy_headers=False,

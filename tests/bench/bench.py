@@ -3,8 +3,8 @@ What a token costs: each figure as a ratio to raw ECDSA of `cryptography` measur
 
     python tests/bench/bench.py [--json] [--seconds 5]
 
-Each figure is the median over rounds in which everything is measured in turn, so that a machine that changes its speed changes all
-of them. Ratios are what to compare; microseconds depend on the machine.
+Each figure is the median over rounds in which everything is measured in turn, so that a machine that changes its speed changes
+all of them. Ratios are what to compare; microseconds depend on the machine.
 """
 
 import argparse
