@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from threading import Lock
+from types import MethodType
 from typing import Any, Final
 
 from .context import CustomerContext
@@ -53,7 +54,7 @@ def verify_customer_context(
         clock_tolerance_seconds,
         type(clock_tolerance_seconds),
         frozenset(denied_kids),
-        *map(id, parts),
+        *map(_identity, parts),
     )
     with _LOCK:
         verifier = _VERIFIERS[key][0] if key in _VERIFIERS else None
@@ -76,10 +77,15 @@ def verify_customer_context(
     return verifier.verify(token, **demands)
 
 
+def _identity(part: object) -> object:
+    # A bound method is another object each time it is named.
+    return (id(part.__self__), part.__func__) if isinstance(part, MethodType) else id(part)
+
+
 def _keep(key: tuple[object, ...], verifier: CustomerContextVerifier, parts: tuple[object, ...]) -> None:
-    # The parts are kept alive with the verifier, so that their ids cannot come to mean something else.
+    # The parts are kept alive with the verifier, so that their ids cannot come to mean something else. One that is dropped is
+    # not closed: another thread may be in the middle of using it, and it holds nothing open.
     with _LOCK:
         _VERIFIERS[key] = (verifier, parts)
-        dropped = _VERIFIERS.popitem(last=False)[1][0] if len(_VERIFIERS) > _MAX_VERIFIERS else None
-    if dropped is not None:
-        dropped.close()
+        if len(_VERIFIERS) > _MAX_VERIFIERS:
+            _VERIFIERS.popitem(last=False)
