@@ -9,6 +9,8 @@ import pytest
 
 from verifier import action_digest
 
+from .world import BILLING, NOW, clients
+
 KEY = "idk-of-one-action"
 NESTED = 40
 
@@ -41,7 +43,7 @@ def test_a_write_carries_its_action(site):
         "action": "cancel_order",
         "actionDigest": digest,
         "idempotencyKey": KEY,
-        "confirmation": {"by": "client", "at": site.NOW - 20},
+        "confirmation": {"by": "client", "at": NOW - 20},
     }
     assert answer.granted == {"type": "caplo_action", "action": "cancel_order", "actionDigest": digest}
 
@@ -114,7 +116,7 @@ def test_an_action_is_one_that_the_client_is_listed_with(build_site, site):
     """
     An action of the workspace that the client is not listed with is unknown to it.
     """
-    few = replace(site.clients()[0], actions=frozenset({"orders.read"}))
+    few = replace(clients()[0], actions=frozenset({"orders.read"}))
     other = build_site(clients=lambda: (few,))
 
     assert granted(other).refusal == (400, "invalid_authorization_details", "action:unknown")
@@ -217,11 +219,11 @@ def test_a_confirmation_that_is_strong_enough_is_signed(action, confirmation, at
     """
     A stronger confirmation than needed is fine, up to 5 s ahead and 1800 s old; with `none` the mint itself is the instant.
     """
-    sent = confirmation if at_before_s is None else confirmation | {"at": site.NOW - at_before_s}
+    sent = confirmation if at_before_s is None else confirmation | {"at": NOW - at_before_s}
 
     answer = granted(site, action=action, confirmation=sent)
 
-    assert answer.claims["caplo"]["confirmation"] == confirmation | {"at": site.NOW - (at_before_s or 0)}
+    assert answer.claims["caplo"]["confirmation"] == confirmation | {"at": NOW - (at_before_s or 0)}
 
 
 @pytest.mark.parametrize(
@@ -262,7 +264,7 @@ def test_an_action_that_needs_the_customer_is_not_minted_for_less(site):
     """
     Until the service takes confirmations itself, no one can ask for an action that demands the customer's.
     """
-    answer = site.ask(resource=site.BILLING, authorization_details=site.details(action="write_off"))
+    answer = site.ask(resource=BILLING, authorization_details=site.details(action="write_off"))
 
     assert answer.refusal == (400, "invalid_authorization_details", "confirmation:too_weak")
 
@@ -272,12 +274,12 @@ def test_the_end_of_a_confirmation_is_exact(fraction, site):
     """
     seed-confirm-expiry: at 1800 s nothing is minted, just before it is, whatever the fraction of the second (D18).
     """
-    confirmation = {"by": "client", "at": site.NOW}
+    confirmation = {"by": "client", "at": NOW}
 
-    site.clock.at = site.NOW + 1799 + fraction
+    site.clock.at = NOW + 1799 + fraction
     alive = granted(site, confirmation=confirmation)
-    site.clock.at = site.NOW + 1800 + fraction
+    site.clock.at = NOW + 1800 + fraction
     over = granted(site, confirmation=confirmation)
 
-    assert alive.claims["exp"] == site.NOW + 1800
+    assert alive.claims["exp"] == NOW + 1800
     assert over.refusal == (400, "invalid_authorization_details", "confirmation:expired")

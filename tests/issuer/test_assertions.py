@@ -24,6 +24,8 @@ from issuer.assertions import (
 )
 from verifier.compact import b64url_decode, b64url_encode, parse_compact
 
+from .world import private_key, signed
+
 NOW = 1_796_040_000.5
 AUDIENCE = "https://issuer.test"
 KINDS = {
@@ -50,14 +52,14 @@ def sign(site) -> Callable[..., str]:
         times = {"iat": 1_796_040_000, "exp": 1_796_040_060}
         claims = {"iss": "orc_main", "sub": "agt_orders", "aud": AUDIENCE, "jti": "jti-1", **times, **changes}
         kept = {name: value for name, value in claims.items() if value is not ...}
-        return site.signed(kept, typ=... if typ is None else typ, key=key, header=header or {})
+        return signed(kept, typ=... if typ is None else typ, key=key, header=header or {})
 
     return sign
 
 
 @pytest.fixture
 def verify(site) -> Callable[..., Assertion]:
-    keys = {kid: site.private_key(kid).public_key() for kid in ("client-1", "client-2")}
+    keys = {kid: private_key(kid).public_key() for kid in ("client-1", "client-2")}
 
     def verify(
         token: str, kind: AssertionKind = ACTOR_TOKEN, now: float = NOW, keys: dict[str, Any] = keys
@@ -209,7 +211,7 @@ def test_a_payload_that_two_parsers_could_read_differently_is_malformed(payload,
     """
     Repeated names, numbers out of range, lone surrogates and depth do not get past the reader, properly signed or not.
     """
-    token = site.signed(payload, typ="caplo-actor+jwt", key="client-1")
+    token = signed(payload, typ="caplo-actor+jwt", key="client-1")
 
     with pytest.raises(AssertionRefused) as caught:
         verify(token)
@@ -287,8 +289,8 @@ def test_a_second_implementation_signs_what_is_accepted(site, verify):
     """
     claims = {"iss": "orc_main", "sub": "a", "aud": AUDIENCE, "jti": "j", "iat": 1_796_040_000, "exp": 1_796_040_060}
     payload, head = json.dumps(claims), {"typ": "caplo-actor+jwt", "kid": "client-1"}
-    key = ECKey.import_key(site.private_key("client-1"))
-    point = site.private_key("client-1").public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    key = ECKey.import_key(private_key("client-1"))
+    point = private_key("client-1").public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     forged = jws.serialize_compact({"alg": "HS256", **head}, payload, OctKey.import_key(point))
 
     assert verify(jws.serialize_compact({"alg": "ES256", **head}, payload, key)).sub == "a"

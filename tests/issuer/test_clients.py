@@ -10,6 +10,8 @@ from issuer.clients import ASSERTION_TYPE, authenticate_by_assertion, authentica
 from issuer.errors import TokenRefused
 from issuer.form import Form
 
+from .world import clients
+
 NOW = 1_796_040_000
 
 
@@ -220,7 +222,7 @@ def test_a_client_of_another_workspace_is_nobody_here(build_site, site):
     """
     A client exists in the workspaces that list it and nowhere else.
     """
-    other = build_site(clients=lambda: site.clients()[:1])
+    other = build_site(clients=lambda: clients()[:1])
 
     with pytest.raises(TokenRefused) as caught:
         authenticate_by_secret(other.workspace(), credentials("c1:s"), Form({}))

@@ -8,6 +8,8 @@ import pytest
 
 from issuer.exchange import ACCESS_TOKEN_TYPE
 
+from .world import NOW, clients
+
 SHOP, BILLING, BANK = "https://api.shop.example", "https://billing.shop.example", "https://api.bank.example"
 WRITE = "orders:write"
 
@@ -173,7 +175,7 @@ def test_an_action_brings_no_scope_that_the_client_lacks(build_site, site):
     """
     The scope of an action is granted by itself only to clients that are listed with it.
     """
-    narrow = replace(site.clients()[0], scopes=frozenset({"orders:read"}))
+    narrow = replace(clients()[0], scopes=frozenset({"orders:read"}))
     other = build_site(clients=lambda: (narrow,))
 
     without = other.ask(authorization_details=other.details())
@@ -222,7 +224,7 @@ def test_a_fresh_sign_in_is_one_of_this_minute(age_s, met, site):
     """
     `max_age=0` asks for a sign-in made for this request: at most 60 s old (D9).
     """
-    answer = site.ask(max_age="0", subject_token=site.subject_token(auth_time=site.NOW - age_s))
+    answer = site.ask(max_age="0", subject_token=site.subject_token(auth_time=NOW - age_s))
 
     assert (answer.status == 200) == met
 

@@ -6,6 +6,8 @@ import pytest
 
 from issuer.subject import JWT_TOKEN_TYPE
 
+from .world import NOW
+
 ID_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
 ACTOR_TOKEN_TYPE = {"actor_token_type": JWT_TOKEN_TYPE}
 
@@ -253,8 +255,8 @@ def test_no_token_outlives_what_it_was_made_from(subject_lives_s, actor_lives_s,
     """
     tx-validate-tokens: `exp` is at most that of the subject token and of the actor token.
     """
-    subject = site.subject_token(exp=site.NOW + subject_lives_s)
-    actor = site.actor_token(exp=site.NOW + actor_lives_s)
+    subject = site.subject_token(exp=NOW + subject_lives_s)
+    actor = site.actor_token(exp=NOW + actor_lives_s)
 
     answer = site.ask(subject_token=subject, **site.actor(actor))
 

@@ -1,0 +1,259 @@
+"""
+A service whose clocks, stores and keys the tests hold in their hands, and valid token requests to break.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import get_args
+from urllib.parse import urlencode
+
+from litestar.testing import TestClient
+
+from issuer.app import create_app
+from issuer.clients import ASSERTION_TYPE
+from issuer.errors import OAuthError
+from issuer.exchange import GRANT_TYPE
+from issuer.metrics import Metrics
+from issuer.oauth import TokenEndpoint, TokenRequest
+from issuer.rings import LiveRing
+from issuer.service import Service
+from issuer.state import IssuerState, memory_state
+from issuer.subject import JWT_TOKEN_TYPE
+from keys import KeyTimes
+from verifier import CustomerContextVerifier, MemoryReplayStore
+from verifier.compact import parse_compact
+
+from .world import NOW, ORIGIN, SECRETS, SHOP, basic, changed, registry, ring_of, signed
+
+
+@dataclass
+class Clock:
+    """
+    A clock that stands still until it is moved.
+    """
+
+    at: float
+
+    def __call__(self):
+        return self.at
+
+
+@dataclass
+class RingStore:
+    """
+    A store of a key ring that can be changed, or made to fail, between two looks.
+    """
+
+    ring: object
+    revision: int = 1
+    failure: Exception | None = None
+
+    def stamp(self):
+        return None if self.failure else self.revision
+
+    async def load(self):
+        if self.failure:
+            raise self.failure
+        return self.ring, self.revision
+
+
+class State:
+    """
+    What the service remembers, which a test may begin anew or replace by something that fails.
+    """
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.renew()
+
+    def renew(self):
+        self.assertion_ids, self.idempotency = (state := memory_state(self.clock)).assertion_ids, state.idempotency
+
+    async def use(self, *asked):
+        return await self.assertion_ids.use(*asked)
+
+    async def claim(self, *asked):
+        return await self.idempotency.claim(*asked)
+
+
+class Answer:
+    """
+    An answer of the token endpoint, which has the form of one whatever was asked (RFC 6749 section 5).
+    """
+
+    def __init__(self, response, reason):
+        self.status, self.headers, self.reason = response.status_code, response.headers, reason
+        self.members = response.json()
+        self.error = self.members.get("error")
+        self.text = response.text
+        assert self.headers["content-type"] == "application/json"
+        assert (self.headers["cache-control"], self.headers["pragma"]) == ("no-store", "no-cache")
+        assert ("www-authenticate" in self.headers) == (self.status == 401)
+        if self.status == 200:
+            assert "error" not in self.members
+        else:
+            assert self.error in get_args(OAuthError)
+            assert self.members.keys() == {"error", "error_description"}
+            assert set(self.members["error_description"]) <= {*map(chr, range(0x20, 0x7F))} - {'"', "\\"}
+
+    @property
+    def refusal(self):
+        return self.status, self.error, self.reason
+
+    @cached_property
+    def token(self):
+        assert self.status == 200, (self.members, self.reason)
+        return self.members["access_token"]
+
+    @cached_property
+    def claims(self):
+        return parse_compact(self.token).claims
+
+    @property
+    def granted(self):
+        return self.members["authorization_details"][0]
+
+
+class Site:
+    """
+    The service with everything it is made of, and the requests of an orchestrator that it knows.
+
+    A claim or member that is `DROP` is left out, and so is a parameter that is None.
+    """
+
+    def __init__(self, configured=None):
+        self.clock, self.monotonic, self.events, self.failures = Clock(NOW), Clock(1000.0), [], []
+        self.state, self.numbers, self._client = State(self.clock), count(), None
+        self.registry_in_use = configured or registry()
+        self.ring_stores = {each.name: RingStore(ring_of(each.name)) for each in self.registry_in_use}
+        self.service = Service(
+            registry=self.registry_in_use,
+            rings={name: asyncio.run(self._opened(name, store)) for name, store in self.ring_stores.items()},
+            state=IssuerState(assertion_ids=self.state, idempotency=self.state),
+            metrics=Metrics(),
+            times=KeyTimes(),
+            report=self._report,
+            report_failure=self.failures.append,
+            now=self.clock,
+            monotonic=self.monotonic,
+        )
+
+    def renew(self):
+        self.clock.at, self.monotonic.at = NOW, 1000.0
+        self.state.renew()
+        self.events.clear()
+        self.failures.clear()
+
+    def close(self):
+        if self._client is not None:
+            self._client.__exit__(None, None, None)
+
+    @cached_property
+    def http(self):
+        self._client = TestClient(create_app(self.service), base_url=ORIGIN)
+        return self._client.__enter__()
+
+    def workspace(self, name="root"):
+        return self.registry_in_use.workspace(name)
+
+    def client_assertion(self, client="orc_main", *, workspace="root", key="client-1", header=(), **changes):
+        claims = self._claims(client, workspace) | {"sub": client}
+        return signed(changed(claims, changes), typ="client-authentication+jwt", key=key, header=header)
+
+    def subject_token(self, client="orc_main", *, workspace="root", key="subject-1", header=(), **changes):
+        event = {
+            "sub": "cus_48213",
+            "namespace": "shop-login",
+            "acr": "standard",
+            "auth_time": int(self.clock.at) - 360,
+        }
+        claims = self._claims(client, workspace) | event | {"act": {"sub": "agt_support"}}
+        return signed(changed(claims, changes), typ="caplo-subject+jwt", key=key, header=header)
+
+    def actor_token(self, client="orc_main", *, workspace="root", key="client-1", header=(), **changes):
+        claims = self._claims(client, workspace) | {"sub": "agt_orders"}
+        return signed(changed(claims, changes), typ="caplo-actor+jwt", key=key, header=header)
+
+    def details(self, **changes):
+        members = {
+            "type": "caplo_action",
+            "action": "cancel_order",
+            "arguments": {"orderId": "A-1001"},
+            "idempotencyKey": f"idk-of-the-tests-{next(self.numbers)}",
+            "confirmation": {"by": "client", "at": int(self.clock.at) - 20},
+        }
+        return json.dumps([changed(members, changes)])
+
+    def form(self, *, client="orc_main", workspace="root", **parameters):
+        form = {
+            "grant_type": GRANT_TYPE,
+            "subject_token": self.subject_token(client, workspace=workspace),
+            "subject_token_type": JWT_TOKEN_TYPE,
+            "resource": SHOP,
+        }
+        if client not in SECRETS:
+            assertion = self.client_assertion(client, workspace=workspace)
+            form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
+        return {name: value for name, value in {**form, **parameters}.items() if value is not None}
+
+    def actor(self, token=None):
+        return {"actor_token": token or self.actor_token(), "actor_token_type": JWT_TOKEN_TYPE}
+
+    def ask(self, *, client="orc_main", workspace="root", **parameters):
+        headers = {"Authorization": basic(client, SECRETS[client])} if client in SECRETS else {}
+        return self.post(self.form(client=client, workspace=workspace, **parameters), headers, workspace=workspace)
+
+    def post(self, form, headers=(), *, workspace="root", method="POST", query=""):
+        """
+        Send *form*, a mapping or the very octets of a body; another media type than the form's is a header.
+        """
+        body = urlencode(form).encode() if isinstance(form, Mapping) else form
+        lines = [*(headers.items() if isinstance(headers, Mapping) else headers)]
+        if not any(name.lower() == "content-type" for name, _ in lines):
+            lines.append(("Content-Type", "application/x-www-form-urlencoded"))
+        sent = [(name, value) for name, value in lines if value is not None]
+        self.events.clear()
+        url = f"{self.workspace(workspace).path}/oauth/token{query}"
+        response = self.http.request(method, url, content=body, headers=sent)
+        return Answer(
+            response, next((facts["reason"] for event, facts in self.events if event == "token_refused"), None)
+        )
+
+    def endpoint(self, workspace="root"):
+        service = self.service
+        return TokenEndpoint(
+            self.workspace(workspace),
+            ring=service.rings[workspace],
+            state=service.state,
+            metrics=service.metrics,
+            report=service.report,
+            now=service.now,
+        )
+
+    def token_request(self, authorization=(), **parameters):
+        body = urlencode(self.form(**parameters)).encode()
+        return TokenRequest(authorization=authorization, content_type="application/x-www-form-urlencoded", body=body)
+
+    def verifier(self, audience=SHOP, *, workspace="root", **options):
+        """
+        Build the verifier of an API, on the same clock and the workspace's published keys.
+        """
+        settings = {"replay_store": MemoryReplayStore(now=self.clock), "now": self.clock, **options}
+        jwks = ring_of(workspace).jwks(NOW)
+        return CustomerContextVerifier(
+            issuer=self.workspace(workspace).issuer, audience=audience, jwks=jwks, **settings
+        )
+
+    def _claims(self, client, workspace):
+        iat, issuer = int(self.clock.at), self.workspace(workspace).issuer
+        return {"iss": client, "aud": issuer, "iat": iat, "exp": iat + 60, "jti": f"jti-{next(self.numbers)}"}
+
+    def _report(self, event, **facts):
+        self.events.append((event, facts))
+
+    async def _opened(self, name, store):
+        return await LiveRing.open(name, store, now=self.clock, monotonic=self.monotonic, report=self._report)
