@@ -1,0 +1,73 @@
+"""
+What one process remembers: each client assertion is used once, and records are its own.
+"""
+
+import asyncio
+
+import pytest
+
+from issuer.state import MemoryAssertionIds, memory_state
+from verifier import ReplayStoreUnavailable
+
+NOW = 1_796_040_000
+ISSUER = "https://issuer.test"
+
+
+class Clock:
+    at = float(NOW)
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def use(ids: MemoryAssertionIds, issuer=ISSUER, client="orc_main", jti="jti-1", expires_at=NOW + 60) -> bool:
+    return asyncio.run(ids.use(issuer, client, jti, expires_at))
+
+
+def test_an_identifier_is_used_once(clock):
+    """
+    RFC 7523 section 3 item 7: the first use is one, no later one is.
+    """
+    ids = MemoryAssertionIds(clock)
+
+    assert [use(ids) for _ in range(3)] == [True, False, False]
+
+
+def test_an_identifier_belongs_to_its_client_and_issuer(clock):
+    """
+    The same `jti` of another client or at another issuer is another identifier.
+    """
+    ids = MemoryAssertionIds(clock)
+
+    assert [use(ids), use(ids, client="orc_second"), use(ids, issuer=f"{ISSUER}/w/acme"), use(ids, jti="jti-2")] == [
+        True
+    ] * 4
+
+
+def test_an_identifier_is_kept_until_it_cannot_be_accepted_any_more(clock):
+    """
+    It is remembered up to its end; afterwards, or when the clock went backwards, it cannot be told, which is no first use.
+    """
+    ids = MemoryAssertionIds(clock)
+    use(ids, expires_at=NOW + 300)
+
+    clock.at = NOW + 299.9
+    assert use(ids, expires_at=NOW + 300) is False
+    clock.at = NOW + 300.0
+    with pytest.raises(ReplayStoreUnavailable):
+        use(ids, expires_at=NOW + 300)
+
+
+def test_the_state_of_a_process_begins_empty(clock):
+    """
+    Two states share nothing.
+    """
+    first, second = memory_state(clock), memory_state(clock)
+
+    assert [use(state.assertion_ids) for state in (first, second)] == [True, True]
+    assert first.idempotency is not second.idempotency
