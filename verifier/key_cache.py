@@ -33,6 +33,7 @@ __all__ = ["KeyCache"]
 
 # Stands where none has begun yet; nobody ever waits for it.
 _NO_FLIGHT: Final = Flight(number=0, headers={}, began_at=0.0, wall_clock=0.0, loop=None)
+_NO_FLIGHT.land()
 
 
 class KeyCache:
@@ -208,15 +209,16 @@ class KeyCache:
 
     def _begin(self, *, no_cache: bool) -> Flight:
         now = self._monotonic()
-        self._state = began(self._state, now)
-        self._flight = Flight(
-            number=self._state.attempts,
+        flight = Flight(
+            number=self._state.attempts + 1,
             headers=request_headers(self._state, no_cache=no_cache),
             began_at=now,
             wall_clock=self._now(),
             loop=self._current_loop(),
         )
-        return self._flight
+        # Only when nothing above can fail any more: a clock of the caller's may.
+        self._state, self._flight = began(self._state, now), flight
+        return flight
 
     def _is_current(self, flight: Flight) -> bool:
         return self._state.in_flight and self._state.attempts == flight.number

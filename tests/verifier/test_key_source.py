@@ -265,3 +265,21 @@ def test_the_default_fetch_is_real_http(raw_server):
     awaited = asyncio.run(AsyncKeySource(url).key("k1"))
 
     assert blocking.public_numbers() == awaited.public_numbers()
+
+
+def test_keys_that_are_old_before_they_come_are_not_asked_for_endlessly(key_source, scripted_issuer, still_clock):
+    """
+    When every answer has expired by the time it is there, a caller gives up after a few.
+    """
+
+    def leap() -> None:
+        still_clock.at += 40
+
+    scripted_issuer.answer = scripted_issuer.jwks("k1", Cache_Control="no-store")
+    scripted_issuer.meanwhile = leap
+    face = key_source()
+
+    reason = refusal(face, "k1")
+
+    assert reason == "keys_unavailable"
+    assert len(scripted_issuer.asked) == 4
