@@ -71,8 +71,7 @@ def rotate(
     """
     Let the standby that matures first sign, retire the active key and destroy its private part, make a new standby.
 
-    *expected_active* is the kid the caller takes for the active one; None means that any will do. *force* rotates before the
-    standby is mature and needs a reason; a planned rotation may have one.
+    *expected_active* is the kid taken for the active one, None for any. *force* does not wait for maturity and needs a reason.
 
     Raises:
         ActiveKeyMismatch, ReasonRequired, ClockBehind, StandbyNotMature, TooManyRetiring: nothing changed.
@@ -84,14 +83,7 @@ def rotate(
     at = _effective_now(ring, now=now, skew_s=None if force else times.skew_s)
     ring = settle(ring, at)
     promoted = _promotable(ring, at=at, force=force)
-    old = replace(
-        ring.active,
-        state="retiring",
-        private_jwk=None,
-        deactivated_at=at,
-        unpublish_at=at + times.retirement_s,
-        reason=reason,
-    )
+    old = _retiring(ring.active, at=at, times=times, reason=reason)
     standby = _standby(generate(), now=at, times=times)
     changed, pruned = _changed(ring, old, _activate(promoted, now=at, times=times), standby)
     return Rotation(
@@ -109,13 +101,7 @@ def rotate(
 
 
 def revoke(
-    ring: KeyRing,
-    kid: str,
-    *,
-    now: int,
-    times: KeyTimes,
-    reason: str,
-    generate: Generate = generate_key,
+    ring: KeyRing, kid: str, *, now: int, times: KeyTimes, reason: str, generate: Generate = generate_key
 ) -> Revocation:
     """
     Take a published key out of the key set now and destroy its private part.
@@ -123,8 +109,7 @@ def revoke(
     When it was active, the standby that matures first signs at once, mature or not. A standby that is gone is replaced.
 
     Raises:
-        ReasonRequired, UnknownKey: nothing changed.
-        IllegalTransition: the key has left the key set already; nothing changed.
+        ReasonRequired, UnknownKey, IllegalTransition (it has left the key set already): nothing changed.
     """
     if not is_reason(reason):
         raise ReasonRequired
@@ -137,7 +122,6 @@ def revoke(
     standby = None if old.state == "retiring" else _standby(generate(), now=at, times=times)
     activated = None if promoted is None else _activate(promoted, now=at, times=times)
     changed, pruned = _changed(ring, _revoked(old, at=at, reason=reason), activated, standby)
-    trusted_until = at + times.revocation_bound_s
     return Revocation(
         ring=changed,
         kid=kid,
@@ -145,14 +129,10 @@ def revoke(
         promoted_kid=None if promoted is None else promoted.kid,
         standby_kid=None if standby is None else standby.kid,
         at=at,
-        trusted_until=trusted_until,
+        trusted_until=at + times.revocation_bound_s,
         next_rotation_at=changed.next_rotation_at,
         early=promoted is not None and at < promoted.mature_at,
-        notices=(
-            f"Tokens already signed by key {kid} stop verifying as verifiers fetch the key set.",
-            f"A verifier that cannot reach the key set may trust it until {utc(trusted_until)} at worst.",
-            *_early_notices(promoted, at=at, times=times),
-        ),
+        notices=(*_revocation_notices(kid, at=at, times=times), *_early_notices(promoted, at=at, times=times)),
         pruned=pruned,
     )
 
@@ -179,6 +159,17 @@ def _standby(key: SigningKey, *, now: int, times: KeyTimes) -> KeyRecord:
 
 def _activate(record: KeyRecord, *, now: int, times: KeyTimes) -> KeyRecord:
     return replace(record, state="active", activated_at=now, rotation_due_at=now + times.rotation_s)
+
+
+def _retiring(record: KeyRecord, *, at: int, times: KeyTimes, reason: str | None) -> KeyRecord:
+    return replace(
+        record,
+        state="retiring",
+        private_jwk=None,
+        deactivated_at=at,
+        unpublish_at=at + times.retirement_s,
+        reason=reason,
+    )
 
 
 def _revoked(record: KeyRecord, *, at: int, reason: str) -> KeyRecord:
@@ -213,6 +204,14 @@ def _changed(ring: KeyRing, *new: KeyRecord | None) -> tuple[KeyRing, tuple[KeyR
     for record in pruned:
         del by_kid[record.kid]
     return KeyRing(ring.workspace, tuple(by_kid.values())), pruned
+
+
+def _revocation_notices(kid: str, *, at: int, times: KeyTimes) -> tuple[str, ...]:
+    trusted_until = utc(at + times.revocation_bound_s)
+    return (
+        f"Tokens already signed by key {kid} stop verifying as verifiers fetch the key set.",
+        f"A verifier that cannot reach the key set may trust it until {trusted_until} at worst.",
+    )
 
 
 def _early_notices(promoted: KeyRecord | None, *, at: int, times: KeyTimes) -> tuple[str, ...]:

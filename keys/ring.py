@@ -59,9 +59,9 @@ class KeyRing:
     @property
     def standbys(self) -> tuple[KeyRecord, ...]:
         """
-        The keys that wait, the one that may sign first in front.
+        The keys that wait, the one that may sign first in front; of those that mature together, the one first in the ring.
         """
-        return tuple(sorted(self._in_state("standby"), key=lambda key: (key.mature_at, key.created_at, key.kid)))
+        return tuple(sorted(self._in_state("standby"), key=lambda key: (key.mature_at, key.created_at)))
 
     @property
     def retiring(self) -> tuple[KeyRecord, ...]:

@@ -93,6 +93,17 @@ def test_standbys_come_in_the_order_they_mature(rotated):
     assert rotated.next_rotation_at == first.mature_at
 
 
+def test_standbys_that_mature_together_keep_the_order_of_the_ring(ring):
+    """
+    Which of two equally old standbys signs next does not hang on their random kids.
+    """
+    active, first, second = ring.records
+    swapped = KeyRing("acme", (active, second, first))
+
+    assert ring.standbys == (first, second)
+    assert swapped.standbys == (second, first)
+
+
 def test_the_latest_instant_is_of_the_last_thing_done(ring, rotated, now):
     """
     Instants that are still to come do not count.

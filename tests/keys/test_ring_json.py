@@ -53,6 +53,13 @@ def test_private_parts_are_written_for_keys_that_sign_or_will(written):
     assert {record["state"] for record in records if record["private_jwk"] is None} == {"retiring", "revoked"}
 
 
+def of(ring, state):
+    """
+    The first record in that state; which place it has in the ring is no matter of the format.
+    """
+    return next(record for record in ring["records"] if record["state"] == state)
+
+
 DAMAGES = {
     "version 2": lambda ring: ring.update(version=2),
     "version true": lambda ring: ring.update(version=True),
@@ -79,12 +86,14 @@ DAMAGES = {
     "public JWK is null": lambda ring: ring["records"][0].update(public_jwk=None),
     "public JWK of numbers": lambda ring: ring["records"][0]["public_jwk"].update(x=1),
     "public JWK with d": lambda ring: ring["records"][0]["public_jwk"].update(d="AA"),
-    "private JWK is text": lambda ring: ring["records"][1].update(private_jwk="AA"),
-    "private JWK without d": lambda ring: ring["records"][1]["private_jwk"].pop("d"),
-    "private JWK with more": lambda ring: ring["records"][1]["private_jwk"].update(k="AA"),
-    "private JWK of another key": lambda ring: ring["records"][1].update(private_jwk=ring["records"][2]["private_jwk"]),
-    "private part kept": lambda ring: ring["records"][0].update(private_jwk=generate_key().private_jwk.reveal()),
-    "private part lost": lambda ring: ring["records"][1].update(private_jwk=None),
+    "private JWK is text": lambda ring: of(ring, "standby").update(private_jwk="AA"),
+    "private JWK without d": lambda ring: of(ring, "standby")["private_jwk"].pop("d"),
+    "private JWK with more": lambda ring: of(ring, "standby")["private_jwk"].update(k="AA"),
+    "private JWK of another key": lambda ring: of(ring, "standby").update(
+        private_jwk=of(ring, "active")["private_jwk"]
+    ),
+    "private part kept": lambda ring: of(ring, "retiring").update(private_jwk=generate_key().private_jwk.reveal()),
+    "private part lost": lambda ring: of(ring, "standby").update(private_jwk=None),
 }
 
 
