@@ -1,86 +1,158 @@
 """
-A partner's code as a type checker sees it: mypy --strict reads this, nothing runs it.
+A partner's code as a type checker sees it: `mypy --strict` accepts what is meant and refuses what is not.
 
-What is ignored here must be an error: an ignore that is not needed fails the check.
+It is checked, not run. An ignore that nothing needs is an error to `mypy --strict`, so each one below states a refusal.
 """
 
-from collections.abc import Mapping
-from typing import Any, assert_type
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, assert_type
 
 from verifier import (
     AsyncCustomerContextVerifier,
+    Challenge,
     CustomerContext,
     CustomerContextError,
     CustomerContextVerifier,
     MemoryReplayStore,
+    Reason,
+    ReplayStoreUnavailable,
     StepUp,
     action_digest,
     bearer_token,
+    parse_challenges,
     step_up_from_challenge,
+    step_up_required,
+    verify_customer_context,
 )
+from verifier.fetch import FetchResponse
+
+ISSUER, AUDIENCE = "https://id.example.com/w/acme", "https://api.shop.example"
 
 
 class OwnStore:
     """
-    A store of the partner's own; it needs no base class.
+    A replay store of the partner's own.
     """
 
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
     def use(self, jti: str, expires_at: int) -> bool:
-        return bool(jti) and expires_at > 0
+        """
+        Tell the first use from a second.
+        """
+        if expires_at > 2**53:
+            raise ReplayStoreUnavailable
+        first = jti not in self._used
+        self._used.add(jti)
+        return first
 
 
 class OwnAsyncStore:
     """
-    The same, awaited.
+    A replay store of the partner's own that has to be awaited.
     """
 
     async def use(self, jti: str, expires_at: int) -> bool:
-        return bool(jti) and expires_at > 0
+        """
+        Tell the first use from a second.
+        """
+        return OwnStore().use(jti, expires_at)
 
 
-with_own_store = CustomerContextVerifier(
-    issuer="https://id.example", audience="https://api.example", replay_store=OwnStore()
-)
-without_store = CustomerContextVerifier(issuer="https://id.example", audience="https://api.example", replay_store=None)
-asynchronous = AsyncCustomerContextVerifier(
-    issuer="https://id.example", audience="https://api.example", replay_store=OwnAsyncStore()
-)
-in_memory = AsyncCustomerContextVerifier(
-    issuer="https://id.example", audience="https://api.example", replay_store=MemoryReplayStore()
-)
-
-CustomerContextVerifier(issuer="https://id.example", audience="https://api.example")  # type: ignore[call-arg]
-
-
-def endpoint(headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
+class NoStore:
     """
-    Answer a write.
+    Something that is no replay store.
+    """
+
+    def use(self, jti: str) -> str:
+        """
+        Answer something else.
+        """
+        return jti
+
+
+def own_fetch(url: str, headers: Mapping[str, str]) -> FetchResponse:
+    """
+    Get a key set by the partner's own HTTP.
+    """
+    return FetchResponse(200, (("Cache-Control", "max-age=120"),), f"{url}{headers}".encode())
+
+
+async def own_async_fetch(url: str, headers: Mapping[str, str]) -> FetchResponse:
+    """
+    Get a key set by the partner's own HTTP, awaited.
+    """
+    return own_fetch(url, headers)
+
+
+blocking = CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=MemoryReplayStore())
+CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=OwnStore(), fetch=own_fetch)
+CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=None, jwks={"keys": []}, denied_kids=["k1"])
+CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=OwnAsyncStore())  # type: ignore[arg-type]
+CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=NoStore())  # type: ignore[arg-type]
+CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=None, fetch=own_async_fetch)  # type: ignore[arg-type]
+CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE)  # type: ignore[call-arg]
+
+asynchronous = AsyncCustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=OwnAsyncStore())
+AsyncCustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=MemoryReplayStore(), fetch=own_async_fetch)
+AsyncCustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=OwnStore())
+AsyncCustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=None, fetch=own_fetch)  # type: ignore[arg-type]
+
+
+def read_order(authorization: Sequence[str]) -> tuple[int, str | None]:
+    """
+    Serve a read.
     """
     try:
-        context = with_own_store.verify(
-            bearer_token(headers.get("authorization")), action="cancel_order", arguments=body, level="high"
-        )
-    except CustomerContextError as error:
-        return error.status, error.www_authenticate
+        context = blocking.verify(bearer_token(authorization), scope="orders:read", level="standard")
+    except CustomerContextError as refusal:
+        assert_type(refusal.reason, Reason)
+        assert_type(refusal.hint, str | None)
+        return refusal.status, refusal.www_authenticate
     assert_type(context, CustomerContext)
-    assert_type(context.sub, str)
+    assert_type(context.level, Literal["low", "standard", "high"] | None)
     assert_type(context.action, str | None)
+    assert_type(context.scopes, frozenset[str])
+    context.sub = "another"  # type: ignore[misc]
     return 200, context.sub
 
 
-async def asynchronous_endpoint(token: str, arguments: dict[str, Any]) -> str:
+async def cancel_order(authorization: str | None, body: bytes, key: str | None) -> CustomerContext:
     """
-    Answer a write, asynchronously.
+    Serve a write.
     """
-    context = await asynchronous.verify(token, action="cancel_order", arguments=arguments, confirmation="client")
-    assert_type(context, CustomerContext)
-    return context.client_id
+    context = await asynchronous.verify(
+        bearer_token(authorization),
+        action="cancel_order",
+        arguments=body,
+        idempotency_key=key,
+        level="high",
+        max_auth_age_seconds=300,
+        confirmation="client",
+        max_confirmation_age_seconds=600,
+    )
+    await asynchronous.verify("x", level="gold")  # type: ignore[arg-type]
+    await asynchronous.verify("x", confirmation="agent")  # type: ignore[arg-type]
+    await asynchronous.verify("x", "orders:read")  # type: ignore[call-arg]
+    return context
 
 
-def tool(header: str) -> StepUp | None:
+def in_one_call(token: str, arguments: Mapping[str, Any]) -> CustomerContext:
     """
-    Read what an API demands, as an orchestrator's tool does.
+    Verify without a verifier to keep.
     """
-    with_own_store.verify("token", level="gold")  # type: ignore[arg-type]
-    assert_type(action_digest(action="cancel_order", arguments={}, idempotency_key="k" * 16), str)
-    return step_up_from_challenge(header)
+    return verify_customer_context(
+        token, issuer=ISSUER, audience=AUDIENCE, replay_store=OwnStore(), action="a", arguments=arguments
+    )
+
+
+def orchestrate(header: str) -> StepUp | None:
+    """
+    Read a challenge on the other side.
+    """
+    assert_type(parse_challenges(header), tuple[Challenge, ...])
+    assert_type(action_digest(action="a", arguments={}, idempotency_key="k" * 16), str)
+    step_up_required("gold")  # type: ignore[arg-type]
+    demand = step_up_required(level="high", max_auth_age_seconds=300)
+    return step_up_from_challenge(demand.challenge(realm="shop"))
