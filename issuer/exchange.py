@@ -1,7 +1,7 @@
 """
 What may be minted for a token request: the pure decision between the form and the signature (RFC 8693, D6, D9, D21).
 
-Order: requested type, target, subject, actor, scope, action, demanded authentication. Everything that is not listed is refused.
+Order: requested type, target, subject, actor, action, scope, demanded authentication. Everything that is not listed is refused.
 """
 
 import re

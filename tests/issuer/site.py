@@ -254,6 +254,13 @@ class Site:
 
     def _report(self, event, **facts):
         self.events.append((event, facts))
+        self.report_too(event, **facts)
+
+    @staticmethod
+    def report_too(event, **facts):
+        """
+        Take every event as well; a test may put something of its own here.
+        """
 
     async def _opened(self, name, store):
         return await LiveRing.open(name, store, now=self.clock, monotonic=self.monotonic, report=self._report)
