@@ -144,9 +144,19 @@ class Site:
 
     def renew(self):
         self.clock.at, self.monotonic.at = NOW, 1000.0
+        for store in self.ring_stores.values():
+            store.failure = None
         self.state.renew()
         self.events.clear()
         self.failures.clear()
+
+    def lose_rings(self):
+        """
+        Let the stores of the rings fail, until their lease is over.
+        """
+        for store in self.ring_stores.values():
+            store.failure = OSError("secret-marked-1")
+        self.monotonic.at += 15.5
 
     def close(self):
         if self._client is not None:

@@ -125,7 +125,7 @@ def test_checks_are_made_in_their_order(first, site):
     if outside["used"]:
         asyncio.run(site.state.use("https://issuer.test", "orc_main", "jti-x", NOW + 60))
     if outside["lost"]:
-        site.monotonic.at += 16
+        site.lose_rings()
     again = f"&{outside['again']}=x" if outside["again"] else ""
     request = replace(
         request,
@@ -279,7 +279,7 @@ def test_without_a_confirmed_ring_nothing_is_counted_or_minted(site):
     A ring that was not confirmed within its lease signs nothing: 503, and the key has all of its mints left.
     """
     details = site.details(idempotencyKey="idk-of-one-action")
-    site.monotonic.at += 15.5
+    site.lose_rings()
 
     refused, _ = refusal(site, authorization_details=details)
 
@@ -303,21 +303,18 @@ def _signs_meanwhile(site, meanwhile):
     return ring
 
 
-def test_a_ring_that_is_lost_while_signing_hands_nothing_out(site):
+def test_a_ring_that_is_lost_while_signing_hands_nothing_out(build_site):
     """
     A process that was paused between looking at the ring and signing answers 503, and no token leaves or is reported.
     """
-
-    def paused():
-        site.monotonic.at += 16
-
-    ring = _signs_meanwhile(site, paused)
+    site = build_site()
+    ring = _signs_meanwhile(site, site.lose_rings)
 
     refused, _ = refusal(site)
 
     assert refused == (503, "temporarily_unavailable", "ring:unavailable", 1)
     assert [event for event, _ in site.events] == ["token_refused"]
-    asyncio.run(ring.poll())
+    site.renew()
     ring._view = ring._adopted.view(NOW)
     assert minted(site)["expires_in"] == 60
 

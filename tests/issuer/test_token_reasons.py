@@ -88,12 +88,8 @@ def with_store(name: str, answer: object) -> Ask:
 
 
 def without_ring(site: Site) -> Answer:
-    store = site.ring_stores["root"]
-    store.failure, site.monotonic.at = OSError(SECRET), site.monotonic.at + 16
-    try:
-        return site.ask()
-    finally:
-        store.failure, site.monotonic.at = None, site.monotonic.at - 16
+    site.lose_rings()
+    return site.ask()
 
 
 ASSERTION_FAULTS: dict[str, dict] = {
