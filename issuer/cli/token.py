@@ -98,10 +98,10 @@ def _post(url: str, form: dict[str, str]) -> dict[str, Any]:
         answer = loads_object(response.content)
     except StrictJSONError:
         fail(f"{url} answered {response.status_code} without JSON; is it the issuer?")
-    if response.status_code != httpx2.codes.OK:
-        fail(f"{url} answered {response.status_code} {answer.get('error')}: {answer.get('error_description')}")
-    if not isinstance(answer.get("access_token"), str):
-        fail(f"{url} answered without a token; is it the issuer?")
+    if "error" in answer:
+        fail(f"{url} answered {response.status_code} {answer['error']}: {answer.get('error_description')}")
+    if response.status_code != httpx2.codes.OK or not isinstance(answer.get("access_token"), str):
+        fail(f"{url} answered {response.status_code} without a token; is it the issuer?")
     return answer
 
 

@@ -1,0 +1,157 @@
+"""
+`customer-context serve`: it starts only when everything is in order, says what is not, and ends when told to.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+import uvicorn
+
+from issuer.cli.serve import command
+from issuer.orchestrator import Ask, RequestedWrite
+
+STOPPED_S = 10
+CUSTOMER = "cus_48213_of_the_log_test"
+KEY = "idk_of_the_log_test"
+ARGUMENT = "argument-of-the-log-test"
+
+
+# What is wrong, and a word that the message must have.
+FAULTS = {
+    "a missing ring": (lambda dev: dev.ring.unlink(), "keys init"),
+    "an empty ring": (lambda dev: dev.ring.write_bytes(b""), "demo.jwe"),
+    "a ring cut off": (lambda dev: dev.ring.write_bytes(dev.ring.read_bytes()[:-40]), "demo.jwe"),
+    "a ring readable by others": (lambda dev: dev.ring.chmod(0o640), "chmod 600"),
+    "a sealing key readable by others": (lambda dev: dev.sealing_key.chmod(0o604), "sealing_keys[0].file"),
+    "no sealing key": (lambda dev: dev.sealing_key.unlink(), "sealing_keys[0].file"),
+    "another sealing key": (lambda dev: dev.exchange_sealing_key(), "sealing_keys"),
+    "a workspace without a ring": (lambda dev: dev.add_workspace(), "other"),
+    "a field of a wrong value": (lambda dev: dev.change('"client"', '"nobody"'), "actions[0].confirmation"),
+    "a field that is not known": (lambda dev: dev.change("agents =", "agentz ="), "agentz"),
+    "no TOML": (lambda dev: dev.config.write_text("[["), "TOML"),
+    "no file": (lambda dev: dev.config.unlink(), "customer-context.toml"),
+}
+
+
+@pytest.fixture
+def serve(run, dev, monkeypatch: pytest.MonkeyPatch):
+    """
+    Run the command up to the point where uvicorn would take over; what it would be given is returned beside the result.
+    """
+    given = {}
+    monkeypatch.setattr(uvicorn, "run", lambda app, **options: given.update(options, app=app))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    return lambda *words: (run(command, "--config", dev.config, *words), given)
+
+
+def files(dev):
+    return {path: (path.read_bytes(), path.stat().st_mode) for path in dev.folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("spoil", "word"), FAULTS.values(), ids=FAULTS.keys())
+def test_it_refuses_to_start(serve, dev, spoil, word):
+    """
+    Nothing is bound, one line or one for each fault says what to mend, and every file stays as it is.
+    """
+    spoil(dev)
+    before = files(dev)
+
+    result, given = serve()
+
+    assert (result.exit_code, given) == (2, {})
+    assert word in result.stderr
+    assert "Traceback" not in result.output
+    assert files(dev) == before
+
+
+def test_several_workers_need_a_shared_store(serve):
+    """
+    State in memory is for one process; two workers would accept an assertion twice.
+    """
+    result, given = serve("--workers", "2")
+
+    assert (result.exit_code, given) == (2, {})
+    assert len(result.stderr.splitlines()) == 1
+    assert "redis" in result.stderr.lower()
+
+
+@pytest.mark.parametrize("words", [("--port", "65536"), ("--port", "x"), ("--workers", "0")])
+def test_a_bad_option_is_a_usage_error(serve, words):
+    """
+    What is no port and no number of workers exits with 2.
+    """
+    result, given = serve(*words)
+
+    assert (result.exit_code, given) == (2, {})
+    assert result.stderr.startswith("Usage: ")
+
+
+def test_uvicorn_is_told_to_keep_to_itself(serve):
+    """
+    It binds loopback unless told otherwise, trusts no proxy's headers, logs no request and has bounds.
+    """
+    result, given = serve()
+
+    assert result.exit_code == 0
+    assert (given["host"], given["port"]) == ("127.0.0.1", 8000)
+    assert (given["proxy_headers"], given["access_log"], given["server_header"]) == (False, False, False)
+    assert given["timeout_graceful_shutdown"] == 5
+    assert given["limit_concurrency"] == 1024
+
+
+def test_the_address_may_come_from_the_environment(serve, monkeypatch: pytest.MonkeyPatch):
+    """
+    `CUSTOMER_CONTEXT_BIND_HOST` stands for `--host`, and is not taken for a setting that is not known.
+    """
+    monkeypatch.setenv("CUSTOMER_CONTEXT_BIND_HOST", "0.0.0.0")
+
+    result, given = serve("--port", "0")
+
+    assert result.exit_code == 0
+    assert (given["host"], given["port"]) == ("0.0.0.0", 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_it_is_told_to_stop(start, run, number):
+    """
+    It answers when ready, ends with 0 within seconds of a signal, and its log holds no token, customer id or argument.
+    """
+    service = start({**os.environ, "CUSTOMER_CONTEXT_LOG_FORMAT": "json", "CUSTOMER_CONTEXT_LOG_LEVEL": "debug"})
+    now = time.time()
+    write = RequestedWrite(
+        action="cancel_order", arguments={"note": ARGUMENT}, idempotency_key=KEY, confirmed_at=int(now)
+    )
+    ask = Ask(sub=CUSTOMER, acr="low", auth_time=int(now), audience=service.orchestrator.audience, write=write)
+    form = asyncio.run(service.orchestrator.form(ask, now))
+    ready = service.get("/health/ready")
+    minted, replayed = (service.exchange(form) for _ in range(2))
+
+    service.process.send_signal(number)
+    status = service.process.wait(STOPPED_S)
+
+    log = service.log.read_text()
+    secret = (CUSTOMER, ARGUMENT, form["client_assertion"], form["subject_token"], minted.json()["access_token"])
+    assert (ready.status_code, minted.status_code, replayed.status_code) == (200, 200, 401)
+    assert status == 0
+    assert {"ring_adopted", "token_minted"} <= {json.loads(line)["event"] for line in log.splitlines()}
+    assert not [piece for each in secret for piece in each.split(".") if piece in log]
+    assert "Traceback" not in log
+
+
+def test_a_port_in_use_ends_the_start(service):
+    """
+    A second service on the same port ends by itself with an error, and the first one goes on.
+    """
+    words = ["--config", service.dev.config, "--port", service.origin.rpartition(":")[2]]
+
+    ran = subprocess.run([service.command, "serve", *words], capture_output=True, text=True, check=False, timeout=30)
+
+    assert ran.returncode not in (0, None)
+    assert "address already in use" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert service.get("/health/ready").status_code == 200
