@@ -3,9 +3,8 @@ A decision becomes a signed token (RFC 9068 section 2, D4, D5, D7). In memory, t
 """
 
 import secrets
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -29,16 +28,18 @@ _JTI_OCTETS: Final = 16
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Minted:
+class Minted(NamedTuple):
     """
     A token, ready to be handed out once.
     """
 
-    token: str = field(repr=False)
+    token: str
     jti: str
     kid: str
     expires_in_s: int
+
+    def __repr__(self) -> str:
+        return f"Minted(jti={self.jti!r}, kid={self.kid!r})"
 
 
 def token_claims(exchange: Exchange, *, issuer: str, now: float, confirmed_at: int | None) -> TokenClaims:

@@ -12,7 +12,7 @@ from typing import Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 __all__ = ["DETERMINISTIC_SIGNATURES", "Sign", "Verify", "signing_function", "verifying_function"]
@@ -46,8 +46,12 @@ def signing_function(key: ec.EllipticCurvePrivateKey) -> Sign:
     der_signature, scheme = key.sign, _SCHEME
 
     def sign(data: bytes) -> bytes:
-        r, s = decode_dss_signature(der_signature(data, scheme))
-        return r.to_bytes(_OCTETS, "big") + s.to_bytes(_OCTETS, "big")
+        # SEQUENCE, length, INTEGER, length, r, INTEGER, length, s: on P-256 every length fits in its one octet. An integer has a
+        # zero in front when its first bit is set, and is shorter when it begins with zeros.
+        der = der_signature(data, scheme)
+        s_at = 4 + der[3]
+        r, s = der[4:s_at], der[s_at + 2 :]
+        return r[-_OCTETS:].rjust(_OCTETS, b"\0") + s[-_OCTETS:].rjust(_OCTETS, b"\0")
 
     return sign
 

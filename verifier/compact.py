@@ -5,7 +5,6 @@ What comes out is an `UnverifiedToken`: a different type than anything verified,
 """
 
 import binascii
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -33,20 +32,22 @@ class MalformedToken(ValueError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class UnverifiedToken:
+class UnverifiedToken(NamedTuple):
     """
     The parts of a compact JWS of which nothing is known to be true yet.
 
     `kid` is guaranteed to be 1 to 128 printable ASCII characters when it is not None; `typ` and `alg` may be any JSON value.
     """
 
-    typ: object = field(repr=False)
-    alg: object = field(repr=False)
-    kid: str | None = field(repr=False)
-    claims: dict[str, Any] = field(repr=False)
-    signing_input: bytes = field(repr=False)
-    signature: bytes = field(repr=False)
+    typ: object
+    alg: object
+    kid: str | None
+    claims: dict[str, Any]
+    signing_input: bytes
+    signature: bytes
+
+    def __repr__(self) -> str:
+        return "UnverifiedToken()"
 
 
 class _Header(NamedTuple):

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import Final
+from typing import Final, NamedTuple
 
 from .action import ArgumentsError, BoundAction, bind_action, read_idempotency_key
 from .claims import CONFIRMATIONS, MAX_LIFETIME_S, TOKEN_TYPE, ActionClaim, ClaimsError, TokenClaims
@@ -45,8 +45,7 @@ _MAX_CONFIRMATION_AHEAD_S: Final = 5
 _FRESH_SIGN_IN_S: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """
     A token that nothing speaks against yet; its signature is still unchecked.
     """
