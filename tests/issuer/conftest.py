@@ -2,7 +2,13 @@
 The service that the tests of the token endpoint share, handed out as new: clocks at `NOW`, nothing remembered or reported.
 """
 
+import threading
+import time
+
 import pytest
+import uvicorn
+
+from issuer.app import create_app
 
 from .site import Site
 from .world import registry
@@ -38,3 +44,30 @@ def build_site():
     yield build
     for site in built:
         site.close()
+
+
+@pytest.fixture(scope="session")
+def one_served():
+    """
+    Serve a service of its own by the real server, on a loopback port and a thread of its own.
+    """
+    site = Site()
+    config = uvicorn.Config(create_app(site.service), port=0, ws="none", log_config=None, access_log=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    site.address = server.servers[0].sockets[0].getsockname()
+    yield site
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def served(one_served):
+    """
+    Hand out the served service as new; `exchange` sends the very lines and octets it is given.
+    """
+    one_served.renew()
+    return one_served
