@@ -76,8 +76,8 @@ class Fetch(Protocol):
     The caller's own HTTP for `CustomerContextVerifier`: any callable with this signature.
 
     It sends a GET with exactly the given header fields besides its own, follows no redirect, verifies the certificate, uses no
-    cookies, returns at the end of a deadline of its own, and raises any Exception when there is no answer. At most one call
-    is made at a time, on a thread of its own.
+    cookies, returns at the end of a deadline of its own, and raises any Exception when there is no answer. It is called on a
+    thread of its own; no two calls begin within 30 seconds, `refresh()` aside.
     """
 
     def __call__(self, url: str, headers: Mapping[str, str], /) -> FetchResponse:

@@ -224,7 +224,7 @@ def closed(state: CacheState) -> CacheState:
     """
     Return the state after the end: nothing is stored, nothing serves, nothing begins.
     """
-    return replace(state, stored=None, in_flight=False, is_closed=True)
+    return replace(state, stored=None, in_flight=False, changed_at=None, is_closed=True)
 
 
 def read_answer(stored: StoredKeys | None, answer: FetchResponse, *, at: float, wall_clock: float) -> StoredKeys:

@@ -203,7 +203,7 @@ class AsyncKeySource:
         """
         self._cache.close()
         loop = asyncio.get_running_loop()
-        own = [task for task in self._tasks if task.get_loop() is loop]
+        own = [task for task in tuple(self._tasks) if task.get_loop() is loop]
         for task in own:
             task.cancel()
         if own:

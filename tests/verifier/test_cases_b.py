@@ -288,7 +288,7 @@ def test_b13_time_is_bounded(real, raw_server, handler: Callable[..., Any]):
     reason = verdict(face)
 
     assert reason == "keys_unavailable"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4
 
 
 def test_b13_cached_keys_answer_meanwhile(raw_server, still_clock):
@@ -303,13 +303,14 @@ def test_b13_cached_keys_answer_meanwhile(raw_server, still_clock):
 
     async def main(port: int) -> tuple[bool, object, str]:
         url = f"http://127.0.0.1:{port}/.well-known/jwks.json"
-        source = AsyncKeySource(url, fetch=AsyncHTTPFetch(deadline_s=0.5), monotonic=still_clock)
+        source = AsyncKeySource(url, monotonic=still_clock)
         await source.key("k1")
         still_clock.at = 40
         unknown = asyncio.create_task(source.key("k3"))
         await asyncio.sleep(0.05)
         key = await source.key("k1")
         is_waiting = not unknown.done()
+        await source.aclose()
         with pytest.raises(CustomerContextError) as caught:
             await unknown
         return is_waiting, key, caught.value.reason

@@ -168,15 +168,18 @@ def test_refresh_fails_only_without_anything_to_fall_back_on(key_source, scripte
     assert warm.key("k1") is not None
 
 
-def test_after_the_end_everything_is_refused(key_source, scripted_issuer):
+def test_after_the_end_everything_is_refused(key_source, scripted_issuer, still_clock):
     """
     A closed source forgets its keys, asks nobody, and says keys_unavailable.
     """
     face = key_source()
     face.key("k1")
+    face.used("k1")
+    face.used("k2")
 
     face.close()
     face.close()
+    still_clock.at = 100
     face.used("k1")
 
     assert refusal(face, "k1") == "keys_unavailable"

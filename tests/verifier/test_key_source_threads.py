@@ -42,9 +42,9 @@ def test_no_thread_with_a_fresh_key_waits_for_a_fetch(scripted_issuer, still_clo
     B13, B17: while a fetch hangs, keys at hand are answered at once, and a kid that is not waits no longer than its limit.
     """
     answered = threading.Event()
-    source = KeySource(URL, fetch=scripted_issuer.fetch, monotonic=still_clock, wait_limit_s=0.05)
+    source = KeySource(URL, fetch=scripted_issuer.fetch, monotonic=still_clock)
     source.key("k1")
-    scripted_issuer.meanwhile = answered.wait
+    scripted_issuer.meanwhile, source._wait_limit_s = answered.wait, 0.05
 
     still_clock.at = 100
     keys = [source.key("k1"), source.key("k1")]
@@ -83,10 +83,10 @@ def test_keys_serve_stale_when_the_fetch_hangs(scripted_issuer, still_clock):
     A fetch that does not end within the limit is an error like others: stale-if-error applies.
     """
     hanging = threading.Event()
-    source = KeySource(URL, fetch=scripted_issuer.fetch, monotonic=still_clock, wait_limit_s=0.05)
+    source = KeySource(URL, fetch=scripted_issuer.fetch, monotonic=still_clock)
     scripted_issuer.answer = scripted_issuer.jwks("k1", Cache_Control="max-age=60, stale-if-error=60")
     key = source.key("k1")
-    scripted_issuer.meanwhile = hanging.wait
+    scripted_issuer.meanwhile, source._wait_limit_s = hanging.wait, 0.05
 
     still_clock.at = 61
     stale = source.key("k1")
