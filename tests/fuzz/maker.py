@@ -124,9 +124,15 @@ class Maker:
 
     def claims(self) -> dict[str, Any]:
         self._number += 1
-        who = {"iss": ISSUER, "aud": AUDIENCE, "sub": "user-1", "client_id": "orc", "act": {"sub": "agt"}}
+        who: dict[str, Any] = {
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "sub": "user-1",
+            "client_id": "orc",
+            "act": {"sub": "agt"},
+        }
         when = {"iat": NOW - 5, "exp": NOW + 50, "auth_time": NOW - 600}
-        claims: dict[str, Any] = who | when | {"jti": f"j{self._number}", "acr": "standard", "scope": "orders:read"}
+        claims = who | when | {"jti": f"j{self._number}", "acr": "standard", "scope": "orders:read"}
         if self.random.random() < 0.5:
             preimage = rfc8785.dumps({"action": "cancel_order", "arguments": ARGUMENTS, "idempotencyKey": KEY})
             claims["caplo"] = {
