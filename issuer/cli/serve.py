@@ -5,6 +5,7 @@
 import signal
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import click
 import uvicorn
@@ -19,6 +20,7 @@ __all__ = ["command"]
 _GRACE_S: Final = 5
 _MAX_CONNECTIONS: Final = 1024
 _BACKLOG: Final = 1024
+_PORT: Final = 8000
 
 
 @click.command("serve")
@@ -27,11 +29,13 @@ _BACKLOG: Final = 1024
     "--host", default="127.0.0.1", show_default=True, envvar="CUSTOMER_CONTEXT_BIND_HOST", help="Address to bind."
 )
 @click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to bind; 0 picks one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port to bind; 0 picks one. By default that of the origin where it is http, and 8000 behind a proxy.",
 )
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Number of processes.")
 @readable_errors
-def command(config: Path | None, host: str, port: int, workers: int) -> None:
+def command(config: Path | None, host: str, port: int | None, workers: int) -> None:
     """
     Run the issuer until it is told to stop; it refuses to start on anything that is wrong.
     """
@@ -45,7 +49,7 @@ def command(config: Path | None, host: str, port: int, workers: int) -> None:
     uvicorn.run(
         app,
         host=host,
-        port=port,
+        port=_port(settings.origin) if port is None else port,
         log_config=None,
         access_log=False,
         ws="none",
@@ -56,3 +60,9 @@ def command(config: Path | None, host: str, port: int, workers: int) -> None:
         limit_concurrency=_MAX_CONNECTIONS,
         backlog=_BACKLOG,
     )
+
+
+def _port(origin: str) -> int:
+    # Only on loopback is the origin http, and then nothing stands between it and the service.
+    parts = urlsplit(origin)
+    return (parts.port or 80) if parts.scheme == "http" else _PORT

@@ -104,6 +104,21 @@ def test_uvicorn_is_told_to_keep_to_itself(serve):
     assert given["limit_concurrency"] == 1024
 
 
+@pytest.mark.parametrize(
+    ("origin", "port"),
+    [("http://localhost:9000", 9000), ("http://localhost", 80), ("https://id.example.com:8443", 8000)],
+)
+def test_the_port_is_the_one_of_a_loopback_origin(serve, dev, origin, port):
+    """
+    What `init --origin` wrote is served where its issuer URLs lead; behind a proxy the port is 8000.
+    """
+    dev.change('origin = "http://127.0.0.1:8000"', f'origin = "{origin}"')
+
+    _, given = serve()
+
+    assert given["port"] == port
+
+
 def test_the_address_may_come_from_the_environment(serve, monkeypatch: pytest.MonkeyPatch):
     """
     `CUSTOMER_CONTEXT_BIND_HOST` stands for `--host`, and is not taken for a setting that is not known.
