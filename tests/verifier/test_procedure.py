@@ -74,6 +74,69 @@ def test_unavailable_keys_come_before_the_signature_and_after_the_claims(api, mi
     assert api(fetch=fetch).refused(mint.signed(signer="attacker")) == "keys_unavailable"
 
 
+@pytest.mark.parametrize("typ", ["at+jwt", "AT+JWT", "At+Jwt", "application/at+jwt", "APPLICATION/AT+JWT"])
+def test_the_type_has_two_spellings_in_any_case(api, mint, typ):
+    """
+    `at+jwt` is written with or without its prefix, and the case of its letters does not matter (D7).
+    """
+    assert api().verify(mint.signed(header={"typ": typ}))
+
+
+@pytest.mark.parametrize(
+    "typ",
+    [
+        *(
+            "JWT",
+            "at+jwt;v=1",
+            "at-jwt",
+            "at+jwt+x",
+            "x/at+jwt",
+            "application/",
+            "",
+            "\u0430t+jwt",
+            "at+j\u017ft",
+            ["at+jwt"],
+            True,
+        ),
+        *(
+            "txntoken+jwt",
+            "client-authentication+jwt",
+            "caplo-subject+jwt",
+            "caplo-actor+jwt",
+            "caplo-admin+jwt",
+            "logout+jwt",
+        ),
+    ],
+)
+def test_another_type_is_another_kind_of_token(api, mint, typ):
+    """
+    No other kind of signed thing passes for a customer context token, however well it is signed (D7).
+    """
+    assert api().refused(mint.signed(header={"typ": typ})) == "type"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        b'"sub":"user-1","sub":"user-2"',
+        b'"sub":"user-1","act":{"sub":"a","sub":"b"}',
+        b'"sub":"user-1","caplo":{"action":"a","action":"b"}',
+        b'"sub":"user-1","x":[{"y":{"z":1,"\\u007a":2}}]',
+    ],
+    ids=["claim", "actor", "action", "unknown"],
+)
+def test_a_claim_that_stands_twice_is_malformed(api, mint, members):
+    """
+    A repeated name is refused at any depth, in claims that are known or not, under a good signature.
+    """
+    claims = json.dumps(mint.claims(sub=..., act=...)).encode().removesuffix(b"}")
+
+    assert (
+        api().refused(mint.compact(json.dumps(dict(mint.header)).encode(), claims + b"," + members + b"}"))
+        == "malformed"
+    )
+
+
 EDGES = [
     # claim, tolerance, now less claim, accepted
     *(("exp", 0, -1, True), ("exp", 0, -0.25, True), ("exp", 0, 0, False), ("exp", 0, 0.25, False)),
