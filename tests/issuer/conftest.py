@@ -4,11 +4,13 @@ The service that the tests of the token endpoint share, handed out as new: clock
 
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 import uvicorn
 
 from issuer.app import create_app
+from issuer.http.middleware import Limits
 
 from .site import Site
 from .world import registry
@@ -46,28 +48,50 @@ def build_site():
         site.close()
 
 
-@pytest.fixture(scope="session")
-def one_served():
+@contextmanager
+def serving(limits=None):
     """
     Serve a service of its own by the real server, on a loopback port and a thread of its own.
     """
     site = Site()
-    config = uvicorn.Config(create_app(site.service), port=0, ws="none", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        create_app(site.service, limits=limits), port=0, ws="none", log_config=None, access_log=False
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     site.address = server.servers[0].sockets[0].getsockname()
-    yield site
-    server.should_exit = True
-    thread.join()
+    try:
+        yield site
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def one_served():
+    """
+    Serve the one service that the tests share.
+    """
+    with serving() as site:
+        yield site
 
 
 @pytest.fixture
 def served(one_served):
     """
-    Hand out the served service as new; `exchange` sends the very lines and octets it is given.
+    Hand out the served service as new; it is sent the very lines and octets that a test gives.
     """
     one_served.renew()
     return one_served
+
+
+@pytest.fixture
+def impatient():
+    """
+    Serve a service that waits for a body no longer than a fifth of a second.
+    """
+    with serving(Limits(body_seconds=0.2)) as site:
+        yield site
