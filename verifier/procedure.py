@@ -236,7 +236,7 @@ def _check_expired(procedure: Procedure, claims: TokenClaims, now: float) -> Non
 
 def _check_lifetime(_procedure: Procedure, claims: TokenClaims, _now: float) -> None:
     if not 0 < claims.exp - claims.iat <= MAX_LIFETIME_S:
-        raise CustomerContextError("lifetime", hint=f"lives {claims.exp - claims.iat:.0f} s")
+        raise CustomerContextError("lifetime", hint=f"lives {claims.exp - claims.iat:g} s")
 
 
 def _near_miss(got: object, expected: str) -> str | None:
