@@ -12,6 +12,7 @@ The signing keys of a workspace: made, published, rotated, revoked, and sealed a
 This package knows nothing of HTTP, of tokens or of configuration. The key policy stands in `README.md` beside it.
 """
 
+from .companion import MAX_COMPANION_OCTETS
 from .errors import (
     ActiveKeyMismatch,
     ClockBehind,
@@ -63,6 +64,7 @@ from .timing import KeyTimes, utc
 
 __all__ = [
     "DETERMINISTIC_SIGNATURES",
+    "MAX_COMPANION_OCTETS",
     "MAX_HISTORY",
     "MAX_REASON_LENGTH",
     "MAX_RETIRING",

@@ -55,7 +55,7 @@ def settle(ring: KeyRing, now: int) -> KeyRing:
     if not due:
         return ring
     records = (replace(record, state="retired") if record.kid in due else record for record in ring.records)
-    return KeyRing(ring.workspace, tuple(records))
+    return replace(ring, records=tuple(records))
 
 
 def rotate(
@@ -203,7 +203,7 @@ def _changed(ring: KeyRing, *new: KeyRecord | None) -> tuple[KeyRing, tuple[KeyR
     pruned = tuple(ended[: max(0, len(ended) - MAX_HISTORY)])
     for record in pruned:
         del by_kid[record.kid]
-    return KeyRing(ring.workspace, tuple(by_kid.values())), pruned
+    return replace(ring, records=tuple(by_kid.values())), pruned
 
 
 def _revocation_notices(kid: str, *, at: int, times: KeyTimes) -> tuple[str, ...]:

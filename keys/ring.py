@@ -3,9 +3,11 @@ The keys of one workspace as one frozen value: which one signs, which are publis
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from .companion import freeze_companion
 from .errors import UnknownKey
 from .key import check_pair
 from .record import KeyRecord, State
@@ -31,15 +33,20 @@ class KeyRing:
 
     Guarantees: exactly one active key, exactly two standbys, at most `MAX_RETIRING` retiring ones, no kid twice.
 
+    `companion` is a JSON object that is sealed and saved with the keys and says nothing about them; every step keeps it.
+
     Raises:
-        ValueError: when this would not hold, or the workspace name is not one (D3).
+        TypeError, ValueError: when this would not hold, the workspace name is not one (D3), or the companion is refused by
+            `freeze_companion`.
     """
 
     workspace: str
     records: tuple[KeyRecord, ...]
+    companion: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_workspace(self.workspace)
+        object.__setattr__(self, "companion", freeze_companion(self.companion))
         if len(self.records) > MAX_RECORDS:
             raise ValueError("a ring holds too many records")
         if len({record.kid for record in self.records}) != len(self.records):

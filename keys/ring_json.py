@@ -17,8 +17,13 @@ from .store_errors import RingCorrupt
 
 __all__ = ["FORMAT_VERSION", "dump_ring", "parse_ring"]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""What is written. Version 1 had no companion, and is still read."""
 
+_RING_MEMBERS: Final[Mapping[int, tuple[str, ...]]] = {
+    1: ("version", "workspace", "records"),
+    2: ("version", "workspace", "records", "companion"),
+}
 _MEMBERS: Final = tuple(member.name for member in fields(KeyRecord))
 
 
@@ -36,6 +41,7 @@ def dump_ring(ring: KeyRing) -> bytes:
         "version": FORMAT_VERSION,
         "workspace": ring.workspace,
         "records": [_dump_record(record) for record in ring.records],
+        "companion": ring.companion,
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
 
@@ -73,15 +79,16 @@ def _dump_record(record: KeyRecord) -> dict[str, Any]:
 
 
 def _ring(document: object) -> KeyRing:
-    members = _object(document, ("version", "workspace", "records"), "the ring")
-    if type(members["version"]) is not int or members["version"] != FORMAT_VERSION:
-        raise _Malformed("the format version is not 1")
+    version = document.get("version") if type(document) is dict else None
+    if type(version) is not int or version not in _RING_MEMBERS:
+        raise _Malformed(f"the format version is none of {', '.join(map(str, _RING_MEMBERS))}")
+    members = _object(document, _RING_MEMBERS[version], "the ring")
     if type(members["workspace"]) is not str or type(members["records"]) is not list:
         raise _Malformed("workspace or records has another type")
     records = tuple(_record(number, entry) for number, entry in enumerate(members["records"], start=1))
     try:
-        return KeyRing(members["workspace"], records)
-    except ValueError as error:
+        return KeyRing(members["workspace"], records, members.get("companion", {}))
+    except (TypeError, ValueError) as error:
         raise _Malformed(str(error)) from None
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from .private_file import create_private_file, read_private_file
 from .store_errors import FileUnwritable, SealingKeyFileInvalid
 
@@ -26,6 +29,8 @@ __all__ = [
 MAX_SEALING_KEYS: Final = 8
 
 _SECRET_OCTETS: Final = 32
+# Rings are sealed with a key that is derived under another label.
+_DERIVATION: Final = b"customer-context:derived-key:v1\x00"
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # 32 octets have exactly one spelling of 43 characters (RFC 4648 sections 3.5 and 5).
 _TEXT: Final = re.compile(rb"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
@@ -51,6 +56,16 @@ class SealingKey:
             raise TypeError("a sealing key is made of bytes")
         if len(self.secret) != _SECRET_OCTETS:
             raise ValueError("a sealing key has 32 octets")
+
+    def derive(self, purpose: str, workspace: str) -> bytes:
+        """
+        Derive a key of 32 octets for a purpose and a workspace (HKDF, RFC 5869); no two of these share one, nor does a ring.
+
+        Raises:
+            ValueError: when *purpose* or *workspace* is not 1 to 255 ASCII characters.
+        """
+        return HKDF(algorithm=SHA256(), length=32, salt=None, info=_info(purpose, workspace)).derive(self.secret)
+
 
 
 class SealingKeys:
@@ -94,6 +109,13 @@ class SealingKeys:
 
     def __repr__(self) -> str:
         return f"SealingKeys(ids={self.ids!r})"
+
+
+def _info(*parts: str) -> bytes:
+    if not all(part.isascii() and 1 <= len(part) <= 255 for part in parts):
+        raise ValueError("a purpose and a workspace are 1 to 255 ASCII characters")
+    # Each part behind its length, so that no two lists of parts give the same octets.
+    return _DERIVATION + b"".join(bytes([len(part)]) + part.encode("ascii") for part in parts)
 
 
 def is_sealing_key_id(text: str) -> bool:

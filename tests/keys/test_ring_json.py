@@ -40,7 +40,7 @@ def test_a_ring_is_written_one_way(written):
     Reading and writing again gives the same octets; the version stands in front.
     """
     assert dump_ring(parse_ring(written, where="ring.jwe")) == written
-    assert json.loads(written)["version"] == FORMAT_VERSION == 1
+    assert json.loads(written)["version"] == FORMAT_VERSION == 2
 
 
 def test_private_parts_are_written_for_keys_that_sign_or_will(written):
@@ -61,7 +61,11 @@ def of(ring, state):
 
 
 DAMAGES = {
-    "version 2": lambda ring: ring.update(version=2),
+    "version 3": lambda ring: ring.update(version=3),
+    "version 0": lambda ring: ring.update(version=0),
+    "version 1 with a companion": lambda ring: ring.update(version=1),
+    "version is text": lambda ring: ring.update(version="2"),
+    "companion missing": lambda ring: ring.pop("companion"),
     "version true": lambda ring: ring.update(version=True),
     "version missing": lambda ring: ring.pop("version"),
     "unknown member": lambda ring: ring.update(extra=1),
@@ -126,7 +130,7 @@ def test_a_ring_with_one_thing_wrong_is_refused(damage, written):
         b'{"version":1.0}',
         b'{"version":1e400}',
         b'{"version":' + b"1" * 5000 + b"}",
-        b'{"version":1,"version":1,"workspace":"acme","records":[]}',
+        b'{"version":2,"version":2,"workspace":"acme","records":[],"companion":{}}',
     ],
 )
 def test_what_is_not_the_json_of_a_ring_is_refused(data):

@@ -2,7 +2,9 @@
 Sealing keys: how they are held, and read from files that are private and whole.
 """
 
+import hmac
 import os
+from itertools import combinations
 
 import pytest
 
@@ -18,6 +20,7 @@ from keys import (
     read_sealing_key,
     write_sealing_key,
 )
+from keys.sealing import _derive
 
 SECRET = bytes(range(32))
 TEXT = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
@@ -240,3 +243,46 @@ def test_a_sealing_key_needs_a_folder(tmp_path):
         write_sealing_key(tmp_path / "missing" / "sealing", generate_sealing_key("2026-11"))
 
     assert not (tmp_path / "missing").exists()
+
+
+def test_a_derived_secret_is_that_of_hkdf():
+    """
+    RFC 5869, with SHA-256, no salt, and purpose and workspace as length-prefixed context.
+    """
+    context = b"customer-context:derived:v1\x00\x00\x07audit:1\x00\x00\x04acme\x01"
+    extracted = hmac.digest(bytes(32), SECRET, "sha256")
+
+    derived = SealingKey("2026-11", SECRET).derive("audit:1", "acme")
+
+    assert derived == hmac.digest(extracted, context, "sha256")
+
+
+def test_derived_secrets_are_apart():
+    """
+    Another purpose, workspace or sealing key, or other bounds between the names, give another secret; so does sealing itself.
+    """
+    key, other = SealingKey("a", SECRET), SealingKey("a", SECRET[::-1])
+    derived = [
+        key.derive("audit", "acme"),
+        key.derive("audit", "globex"),
+        key.derive("audita", "cme"),
+        key.derive("customer", "acme"),
+        other.derive("audit", "acme"),
+        _derive(key, "acme").key.raw_value,
+    ]
+
+    assert all(len(secret) == 32 for secret in derived)
+    assert not any(one == another for one, another in combinations(derived, 2))
+    assert key.derive("audit", "acme") == derived[0]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "workspace"),
+    [("", "acme"), ("a b", "acme"), ("a\n", "acme"), ("a" * 65, "acme"), ("ü", "acme"), ("audit", "ü")],
+)
+def test_a_secret_is_derived_for_plain_names(purpose, workspace):
+    """
+    What names a purpose is a constant of the code; anything else is a mistake.
+    """
+    with pytest.raises(ValueError):
+        SealingKey("2026-11", SECRET).derive(purpose, workspace)
