@@ -1,7 +1,7 @@
 """
 Case group E, from public bug reports: client authentication, forms and odd bodies, each row over HTTP with its reason.
 
-Rows about sockets, lines and parallel requests go to a real server. E20 is about JSON bodies of other endpoints; its rows are sent
+Rows about lines, octets and parallel requests go to a real server. E20 is about JSON bodies of other endpoints; its rows are sent
 as bodies of the token endpoint, and as `authorization_details` where they name arguments.
 """
 
