@@ -35,12 +35,14 @@ from .world import NOW, ORIGIN, SECRETS, SHOP, basic, changed, registry, ring_of
 @dataclass
 class Clock:
     """
-    A clock that stands still until it is moved.
+    A clock that stands still until it is moved, or goes on by `step` seconds each time somebody looks.
     """
 
     at: float
+    step: float = 0.0
 
     def __call__(self):
+        self.at += self.step
         return self.at
 
 
@@ -145,7 +147,7 @@ class Site:
         )
 
     def renew(self):
-        self.clock.at, self.monotonic.at = NOW, 1000.0
+        self.clock.at, self.clock.step, self.monotonic.at = NOW, 0.0, 1000.0
         for store in self.ring_stores.values():
             store.failure = None
         self.state.renew()
