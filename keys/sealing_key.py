@@ -29,8 +29,9 @@ __all__ = [
 MAX_SEALING_KEYS: Final = 8
 
 _SECRET_OCTETS: Final = 32
-# Rings are sealed with a key that is derived under another label.
-_DERIVATION: Final = b"customer-context:derived-key:v1\x00"
+_DERIVED_OCTETS: Final = 32
+_INFO: Final = b"customer-context:derived:v1"
+_PURPOSE: Final = re.compile(r"[\x21-\x7e]{1,64}")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # 32 octets have exactly one spelling of 43 characters (RFC 4648 sections 3.5 and 5).
 _TEXT: Final = re.compile(rb"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
@@ -59,13 +60,18 @@ class SealingKey:
 
     def derive(self, purpose: str, workspace: str) -> bytes:
         """
-        Derive a key of 32 octets for a purpose and a workspace (HKDF, RFC 5869); no two of these share one, nor does a ring.
+        Derive a secret of 32 octets for one purpose and workspace (HKDF, RFC 5869).
+
+        Secrets of other purposes or workspaces say nothing about it, nor do the keys that rings are sealed with.
 
         Raises:
-            ValueError: when *purpose* or *workspace* is not 1 to 255 ASCII characters.
+            ValueError: when the purpose is not 1 to 64 visible ASCII characters, or the workspace has no ASCII name.
         """
-        return HKDF(algorithm=SHA256(), length=32, salt=None, info=_info(purpose, workspace)).derive(self.secret)
-
+        if not _PURPOSE.fullmatch(purpose):
+            raise ValueError("a purpose is 1 to 64 visible ASCII characters")
+        names = (purpose.encode("ascii"), workspace.encode("ascii"))
+        info = b"\x00".join((_INFO, *(len(name).to_bytes(2, "big") + name for name in names)))
+        return HKDF(algorithm=SHA256(), length=_DERIVED_OCTETS, salt=None, info=info).derive(self.secret)
 
 
 class SealingKeys:
@@ -109,13 +115,6 @@ class SealingKeys:
 
     def __repr__(self) -> str:
         return f"SealingKeys(ids={self.ids!r})"
-
-
-def _info(*parts: str) -> bytes:
-    if not all(part.isascii() and 1 <= len(part) <= 255 for part in parts):
-        raise ValueError("a purpose and a workspace are 1 to 255 ASCII characters")
-    # Each part behind its length, so that no two lists of parts give the same octets.
-    return _DERIVATION + b"".join(bytes([len(part)]) + part.encode("ascii") for part in parts)
 
 
 def is_sealing_key_id(text: str) -> bool:
