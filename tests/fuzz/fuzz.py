@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from maker import AUDIENCE, ISSUER, NOW, Maker, jwks
+from token_endpoint import Refused, token_endpoint
 
 from verifier import (
     AsyncCustomerContextVerifier,
@@ -83,7 +84,7 @@ def read_authorization(maker: Maker, inputs: int) -> Iterator[Attempt]:
         yield repr(value), lambda: bearer_token(value)  # noqa: B023
 
 
-# The token endpoint joins here: a generator that yields what it sends and a call that raises whatever is no OAuth answer.
+# What an API reads with; `token_endpoint` is what the issuer reads with.
 TARGETS = (verify, verify_async, read_challenge, read_authorization)
 
 
@@ -92,13 +93,13 @@ def run(target: Callable[[Maker, int], Iterator[Attempt]], *, inputs: int, seed:
     Give one target its inputs and count the outcomes by reason; what is accepted counts as such.
 
     Raises:
-        AssertionError: with the input, from the first exception that is not `CustomerContextError`.
+        AssertionError: with the input, from the first exception that is not `CustomerContextError` or an OAuth error.
     """
     outcomes: Counter[str] = Counter()
     for shown, call in target(Maker(seed), inputs):
         try:
             value = call()
-        except CustomerContextError as refusal:
+        except (CustomerContextError, Refused) as refusal:
             outcomes[refusal.reason] += 1
         except Exception as error:
             raise AssertionError(f"{target.__name__}, seed {seed}: {shown[:2000]}") from error
@@ -116,7 +117,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="random unless given")
     arguments = parser.parse_args()
     seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
-    for target in TARGETS:
+    for target in (*TARGETS, token_endpoint):
         began = time.monotonic()
         try:
             outcomes = run(target, inputs=arguments.inputs, seed=seed)
