@@ -239,11 +239,11 @@ def _action(payload: Mapping[str, Any]) -> ActionClaim | None:
     """
     Read the action in either spelling, an object or dotted names, but never in both (D1).
     """
-    dotted = not _DOTTED.keys().isdisjoint(payload)
     if _CAPLO not in payload:
-        return _read_action({_DOTTED[name]: payload[name] for name in _DOTTED if name in payload}) if dotted else None
+        dotted = {member: payload[name] for name, member in _DOTTED.items() if name in payload}
+        return _read_action(dotted) if dotted else None
     members = payload[_CAPLO]
-    if type(members) is not dict or dotted:
+    if type(members) is not dict or any(name.startswith(f"{_CAPLO}.") for name in payload):
         raise ClaimsError(_CAPLO)
     return _read_action(members)
 

@@ -14,7 +14,7 @@ import click
 
 from .bearer import bearer_token
 from .claims import CONFIRMATIONS
-from .demand import Demand, check_seconds, scope_words
+from .demand import NOT_GIVEN, Demand, NotGiven, check_seconds, scope_words
 from .errors import CustomerContextError
 from .explain import Explanation, Finding, explain
 from .fetch import jwks_url
@@ -144,10 +144,10 @@ def _token(text: str) -> str:
         return text
 
 
-def _arguments(text: str | None) -> str | bytes | None:
-    if text is not None and text.startswith("@"):
-        return _read("--arguments", text[1:], _MAX_INPUT)
-    return text
+def _arguments(text: str | None) -> str | bytes | NotGiven:
+    if text is None:
+        return NOT_GIVEN
+    return _read("--arguments", text[1:], _MAX_INPUT) if text.startswith("@") else text
 
 
 def _read(option: str, path: str, limit: int) -> bytes:

@@ -7,18 +7,30 @@ arguments, the idempotency key) is carried along as it is and judged by the proc
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 from .action import is_action_name
 from .claims import CONFIRMATIONS, ConfirmedBy
 from .levels import Level, is_level
 
-__all__ = ["MAX_AGE_S", "NO_DEMAND", "Demand", "check_seconds", "scope_words"]
+__all__ = ["MAX_AGE_S", "NOT_GIVEN", "NO_DEMAND", "Demand", "NotGiven", "check_seconds", "scope_words"]
 
 MAX_AGE_S: Final = 86_400
 """Largest age that can be demanded, in seconds (D10)."""
 
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
+
+
+class NotGiven(Enum):
+    """
+    What stands for arguments that the call does not have, since None is what a framework makes of a request's `null`.
+    """
+
+    NOT_GIVEN = "not given"
+
+
+NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +44,7 @@ class Demand:
     """
 
     action: str | None = None
-    arguments: Any = None
+    arguments: Any = NOT_GIVEN
     idempotency_key: Any = None
     scope: str | None = None
     level: Level | None = None
@@ -56,13 +68,13 @@ class Demand:
 
     def _check_action(self) -> None:
         if self.action is None:
-            bound = (self.arguments, self.idempotency_key, self.confirmation, self.max_confirmation_age_seconds)
-            if any(value is not None for value in bound):
+            bound = (self.idempotency_key, self.confirmation, self.max_confirmation_age_seconds)
+            if self.arguments not in (None, NOT_GIVEN) or any(value is not None for value in bound):
                 raise ValueError("arguments, idempotency_key and confirmation demands need an action")
             return
         if not is_action_name(self.action):
             raise ValueError("action is 1 to 128 characters of A-Z a-z 0-9 . _ : -")
-        if self.arguments is None:
+        if self.arguments is NOT_GIVEN:
             raise ValueError("an action needs the arguments that the API is about to execute; none at all are {}")
         if self.ignore_action:
             raise ValueError("ignore_action contradicts action")

@@ -5,10 +5,8 @@ The decisions are those of `jwks_cache`; here they are taken one after the other
 How a fetch is run and waited for is left to the shells.
 """
 
-import os
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection
-from threading import Lock
 from typing import Any, Final
 
 from .errors import CustomerContextError
@@ -28,6 +26,7 @@ from .jwks_cache import (
     used,
 )
 from .key_reports import described, report_failure, report_keys, report_unknown_kid
+from .process_lock import ProcessLock
 
 __all__ = ["KeyCache"]
 
@@ -63,7 +62,7 @@ class KeyCache:
         self._current_loop = current_loop
         self._state = CacheState()
         self._flight = _NO_FLIGHT
-        self._locks: dict[int, Lock] = {}
+        self._lock = ProcessLock()
 
     def look_up(self, kid: str) -> PublicKey | Flight:
         """
@@ -197,11 +196,6 @@ class KeyCache:
             "last_error": state.error,
             "last_used_kid": state.used_kid,
         }
-
-    def _lock(self) -> Lock:
-        # One for each process: the one that a fork copied may be held by a thread that the child does not have. `setdefault` is
-        # atomic, so that the threads of the child agree on theirs.
-        return self._locks.setdefault(os.getpid(), Lock())
 
     def _drop_lost_flight(self) -> None:
         if self._state.in_flight and self._flight.is_lost():

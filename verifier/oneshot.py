@@ -5,19 +5,19 @@ Verification in one call, for programs that have no place to keep a verifier.
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from threading import Lock
 from types import MethodType
 from typing import Any, Final
 
 from .context import CustomerContext
 from .fetch import Fetch
+from .process_lock import ProcessLock
 from .replay import ReplayStore, SupportsScope
 from .verifiers import CustomerContextVerifier
 
 __all__ = ["verify_customer_context"]
 
 _MAX_VERIFIERS: Final = 64
-_LOCK: Final = Lock()
+_LOCK: Final = ProcessLock()
 _VERIFIERS: Final[OrderedDict[tuple[object, ...], tuple[CustomerContextVerifier, object]]] = OrderedDict()
 
 
@@ -56,7 +56,7 @@ def verify_customer_context(
         frozenset(denied_kids),
         *map(_identity, parts),
     )
-    with _LOCK:
+    with _LOCK():
         verifier = _VERIFIERS[key][0] if key in _VERIFIERS else None
         if verifier is not None:
             _VERIFIERS.move_to_end(key)
@@ -85,7 +85,7 @@ def _identity(part: object) -> object:
 def _keep(key: tuple[object, ...], verifier: CustomerContextVerifier, parts: tuple[object, ...]) -> None:
     # The parts are kept alive with the verifier, so that their ids cannot come to mean something else. One that is dropped is
     # not closed: another thread may be in the middle of using it, and it holds nothing open.
-    with _LOCK:
+    with _LOCK():
         _VERIFIERS[key] = (verifier, parts)
         if len(_VERIFIERS) > _MAX_VERIFIERS:
             _VERIFIERS.popitem(last=False)

@@ -8,8 +8,9 @@ whatever else happens, an exception included, means that it cannot tell, and the
 import time
 from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
-from threading import Lock
 from typing import Protocol, runtime_checkable
+
+from .process_lock import ProcessLock
 
 __all__ = [
     "AsyncReplayStore",
@@ -90,7 +91,7 @@ class MemoryReplayStore:
             raise ValueError("max_entries is a positive int")
         self._max_entries = max_entries
         self._now = now
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._live: set[tuple[str, str, str]] = set()
         self._queue: list[tuple[float, int, tuple[str, str, str]]] = []
         self._forgotten_until = 0
@@ -115,7 +116,7 @@ class MemoryReplayStore:
 
     def _claim(self, key: tuple[str, str, str], expires_at: int) -> bool:
         now = self._now()
-        with self._lock:
+        with self._lock():
             self._drop_expired(now)
             if key in self._live:
                 return False

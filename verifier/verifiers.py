@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from .claims import ConfirmedBy
 from .context import CustomerContext
-from .demand import NO_DEMAND, Demand, check_seconds, scope_words
+from .demand import NO_DEMAND, NOT_GIVEN, Demand, NotGiven, check_seconds, scope_words
 from .errors import CustomerContextError
 from .fetch import AsyncFetch, Fetch, jwks_url
 from .key_source import AsyncKeySource, FixedKeySource, KeySource
@@ -172,7 +172,7 @@ class CustomerContextVerifier(_Verifier):
         token: str,
         *,
         action: str | None = None,
-        arguments: Mapping[str, Any] | bytes | str | None = None,
+        arguments: Mapping[str, Any] | bytes | str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         scope: str | None = None,
         level: Level | None = None,
@@ -187,7 +187,8 @@ class CustomerContextVerifier(_Verifier):
         Args:
             token: the bare token, as `bearer_token` returns it.
             action: a write: the action the API is about to do. Needs *arguments*.
-            arguments: the action's argument object, as a mapping or as the raw JSON of the request.
+            arguments: the action's argument object, as a mapping or as the raw JSON of the request; a request's `null`, which
+                frameworks hand over as None, is refused like any other value that is no object.
             idempotency_key: the `Idempotency-Key` header where the API gets one; it must equal the signed key.
             scope: scope words the token needs.
             level: the least verification level.
@@ -299,7 +300,7 @@ class AsyncCustomerContextVerifier(_Verifier):
         token: str,
         *,
         action: str | None = None,
-        arguments: Mapping[str, Any] | bytes | str | None = None,
+        arguments: Mapping[str, Any] | bytes | str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         scope: str | None = None,
         level: Level | None = None,
@@ -373,7 +374,6 @@ class AsyncCustomerContextVerifier(_Verifier):
 _IDLE: Final[Mapping[str, Any]] = dict.fromkeys(
     (
         "action",
-        "arguments",
         "idempotency_key",
         "scope",
         "level",
@@ -381,7 +381,7 @@ _IDLE: Final[Mapping[str, Any]] = dict.fromkeys(
         "confirmation",
         "max_confirmation_age_seconds",
     )
-) | {"ignore_action": False}
+) | {"arguments": NOT_GIVEN, "ignore_action": False}
 
 
 def _demand(**demands: Any) -> Demand:

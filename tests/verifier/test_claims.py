@@ -272,9 +272,17 @@ def test_unknown_claims_and_members_are_ignored():
     """
     What this profile does not know is no reason to refuse (RFC 7519 section 4).
     """
-    claims = read(caplo=CAPLO | {"subjectNamespaceRef": "x"}, cnf={}, note=None, Caplo=1, **{"caplo.x": 1})
+    claims = read(caplo=CAPLO | {"subjectNamespaceRef": "x"}, cnf={}, note=None, Caplo=1)
 
     assert claims == read(caplo=CAPLO)
+    assert read(**{"caplo.x": 1}) == read()
+
+
+def test_any_dotted_name_beside_the_object_is_refused():
+    """
+    The action stands in one spelling only, and a name nobody knows is no exception (D1).
+    """
+    assert faulty(caplo=CAPLO, **{"caplo.x": 1}) == "caplo"
 
 
 def test_a_refusal_names_the_claim_and_not_its_value():

@@ -91,3 +91,19 @@ def test_seconds_may_be_none():
     check_seconds("x", 60, 60)
     with pytest.raises(ValueError):
         check_seconds("x", 61, 60)
+
+
+def test_null_from_a_request_is_no_mistake_of_the_programmer():
+    """
+    A framework hands a body of `null` over as None; the demand stands, and the token is refused for it later.
+    """
+    assert Demand(action="cancel_order", arguments=None).arguments is None
+    assert Demand(arguments=None) == Demand(arguments=None)
+
+
+def test_an_action_without_arguments_is_a_mistake_of_the_programmer():
+    """
+    Leaving the arguments out is found before any token is looked at.
+    """
+    with pytest.raises(ValueError, match="needs the arguments"):
+        Demand(action="cancel_order")

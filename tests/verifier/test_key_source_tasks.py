@@ -245,6 +245,9 @@ def test_failing_aside_leaves_no_trace_in_the_event_loop(scripted_issuer, still_
         del source
         gc.collect()
 
+    # What earlier tests left behind is not told of in here.
+    gc.collect()
+    caplog.clear()
     asyncio.run(main(), debug=True)
 
     assert [record for record in caplog.records if record.name == "asyncio" and record.levelno >= logging.ERROR] == []

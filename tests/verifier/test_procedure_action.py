@@ -38,6 +38,7 @@ def test_a_confirmed_action_is_accepted(api, mint):
         "[]",
         [],
         "null",
+        None,
         5,
         True,
         float("nan"),
@@ -52,7 +53,7 @@ def test_a_confirmed_action_is_accepted(api, mint):
         b"\xff",
         bytearray(b"{}"),
     ],
-    ids=range(23),
+    ids=range(24),
 )
 def test_other_arguments_are_refused(api, mint, arguments):
     """

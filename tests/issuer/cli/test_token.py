@@ -130,7 +130,9 @@ def test_the_whole_answer_as_json(ask):
     result = ask(*WRITE, "--json")
 
     answer = json.loads(result.stdout)
-    assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("Bearer", 60, "orders:write")
+    assert (answer["token_type"], answer["scope"]) == ("Bearer", "orders:write")
+    # The subject token was signed a moment before, perhaps in the second before, and no token outlives it.
+    assert answer["expires_in"] in {59, 60}
     assert answer["authorization_details"][0]["action"] == "cancel_order"
 
 
