@@ -5,27 +5,21 @@ Exactly one method per request, and only the one the client is registered for. W
 words; an unknown client costs the same work as a wrong secret or a wrong signature.
 """
 
-import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from hmac import compare_digest
 from typing import Final
 
 from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
 
 from .assertions import CLIENT_ASSERTION, Assertion, AssertionRefused, verify_assertion
-from .errors import TokenRefused, invalid_client, invalid_request
-from .form import Form, form_decode
+from .basic import is_secret, read_basic
+from .errors import invalid_client, invalid_request
+from .form import Form
 from .registry import Client, Workspace
 
 __all__ = ["ASSERTION_TYPE", "Authenticated", "authenticate_by_assertion", "authenticate_by_secret", "chosen_method"]
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-_MAX_CREDENTIALS: Final = 2048
-_NO_DIGEST: Final = (bytes(32),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +58,13 @@ def authenticate_by_secret(workspace: Workspace, authorization: str, form: Form)
     Raises:
         TokenRefused: `invalid_client`.
     """
-    client_id, secret = _basic_credentials(authorization)
+    try:
+        client_id, secret = read_basic(authorization)
+    except ValueError as error:
+        raise invalid_client(reason=f"client:{error}") from None
     client = workspace.clients.get(client_id)
-    digests = client.secret_sha256 if client is not None and client.secret_sha256 else _NO_DIGEST
-    presented = sha256(secret.encode()).digest()
-    # Every digest is compared, so that the time does not tell which one was close.
-    matches = [compare_digest(presented, digest) for digest in digests]
-    if client is None or not any(matches):
+    is_right = is_secret(secret, () if client is None else client.secret_sha256)
+    if client is None or not is_right:
         raise invalid_client(reason="client:credentials")
     _check_client_id(client, form)
     return Authenticated(client=client, assertion=None)
@@ -110,20 +104,3 @@ def _check_client_id(client: Client, form: Form) -> None:
     named = form.get("client_id")
     if named is not None and named != client.client_id:
         raise invalid_client(reason="client:other_client_id")
-
-
-def _basic_credentials(authorization: str) -> tuple[str, str]:
-    scheme, _, encoded = authorization.strip(" \t").partition(" ")
-    if scheme.lower() != "basic" or len(encoded) > _MAX_CREDENTIALS:
-        raise invalid_client(reason="client:scheme")
-    try:
-        client_id, colon, secret = base64.b64decode(encoded.strip(" "), validate=True).partition(b":")
-        if not (client_id and colon and secret):
-            raise _unusable()
-        return form_decode(client_id), form_decode(secret)
-    except (binascii.Error, ValueError):
-        raise _unusable() from None
-
-
-def _unusable() -> TokenRefused:
-    return invalid_client(reason="client:credentials")
