@@ -29,10 +29,11 @@ from .errors import (
 from .es256 import DETERMINISTIC_SIGNATURES
 from .inventory import inventory
 from .key import PrivateJWK, SigningKey, check_pair, generate_key, import_private_jwk, thumbprint
-from .lifecycle import MAX_HISTORY, Generate, create_ring, revoke, rotate, settle
-from .outcome import Revocation, Rotation
+from .lifecycle import MAX_HISTORY, Generate, create_ring, revoke, revoke_all, rotate, settle
+from .outcome import FullRevocation, Revocation, Rotation
 from .record import MAX_REASON_LENGTH, STATES, KeyRecord, State
 from .ring import MAX_RETIRING, STANDBYS, KeyRing
+from .schedule import ALARM_S, Due, Planned, PlannedStep, alarm, due, plan
 from .sealing import open_ring, seal_ring
 from .sealing_key import (
     MAX_SEALING_KEYS,
@@ -63,6 +64,7 @@ from .store_errors import (
 from .timing import KeyTimes, utc
 
 __all__ = [
+    "ALARM_S",
     "DETERMINISTIC_SIGNATURES",
     "MAX_COMPANION_OCTETS",
     "MAX_HISTORY",
@@ -73,9 +75,11 @@ __all__ = [
     "STATES",
     "ActiveKeyMismatch",
     "ClockBehind",
+    "Due",
     "FileKeyStore",
     "FileUnreadable",
     "FileUnwritable",
+    "FullRevocation",
     "Generate",
     "IllegalTransition",
     "InvalidKey",
@@ -86,6 +90,8 @@ __all__ = [
     "KeysError",
     "LocalSigner",
     "LoosePermissions",
+    "Planned",
+    "PlannedStep",
     "PrivateJWK",
     "ReasonRequired",
     "RevisionConflict",
@@ -111,15 +117,19 @@ __all__ = [
     "TooManyRetiring",
     "TransitionRefused",
     "UnknownKey",
+    "alarm",
     "check_pair",
     "create_ring",
+    "due",
     "generate_key",
     "generate_sealing_key",
     "import_private_jwk",
     "inventory",
     "open_ring",
+    "plan",
     "read_sealing_key",
     "revoke",
+    "revoke_all",
     "rotate",
     "seal_ring",
     "settle",

@@ -1,5 +1,5 @@
 """
-The steps in the life of a key, as pure functions from ring to ring: create, rotate, revoke, settle.
+The steps in the life of a key, as pure functions from ring to ring: create, rotate, revoke one or all, settle.
 
 Time and key generation are parameters and nothing is stored here. A clock that went backwards never writes an instant before one
 that the ring already has: up to `skew_s` behind, the ring's latest instant counts as now, since the clocks of two instances may
@@ -20,18 +20,20 @@ from .errors import (
     TooManyRetiring,
 )
 from .key import SigningKey, generate_key
-from .outcome import Revocation, Rotation
+from .outcome import FullRevocation, Revocation, Rotation
 from .record import KeyRecord, is_reason
 from .ring import MAX_RETIRING, STANDBYS, KeyRing
 from .timing import KeyTimes, check_instant, utc
 
-__all__ = ["MAX_HISTORY", "Generate", "create_ring", "revoke", "rotate", "settle"]
+__all__ = ["MAX_HISTORY", "Generate", "create_ring", "revoke", "revoke_all", "rotate", "settle"]
 
 Generate = Callable[[], SigningKey]
 """Makes a new key pair."""
 
-MAX_HISTORY: Final = 100
+MAX_HISTORY: Final = 20
 """How many retired and revoked records a ring keeps; a step hands the oldest beyond them to its caller."""
+
+_STOLEN: Final = "The new keys are sealed with the present sealing key: if that was copied too, change it, reseal, and revoke all again."
 
 
 def create_ring(workspace: str, *, now: int, times: KeyTimes, generate: Generate = generate_key) -> KeyRing:
@@ -132,7 +134,39 @@ def revoke(
         trusted_until=at + times.revocation_bound_s,
         next_rotation_at=changed.next_rotation_at,
         early=promoted is not None and at < promoted.mature_at,
-        notices=(*_revocation_notices(kid, at=at, times=times), *_early_notices(promoted, at=at, times=times)),
+        notices=(*_revocation_notices((kid,), at=at, times=times), *_early_notices(promoted, at=at, times=times)),
+        pruned=pruned,
+    )
+
+
+def revoke_all(
+    ring: KeyRing, *, now: int, times: KeyTimes, reason: str, generate: Generate = generate_key
+) -> FullRevocation:
+    """
+    Take every published key out of the key set now: the ring itself was stolen, its standbys with it.
+
+    A new key signs at once, though no verifier knows it yet, and two new standbys wait. Keys that have ended stay as they are.
+
+    Raises:
+        ReasonRequired: nothing changed.
+    """
+    if not is_reason(reason):
+        raise ReasonRequired
+    at = _effective_now(ring, now=now, skew_s=None)
+    ring = settle(ring, at)
+    gone = tuple(_revoked(old, at=at, reason=reason) for old in ring.published(at))
+    active, *standbys = (_standby(generate(), now=at, times=times) for _ in range(1 + STANDBYS))
+    changed, pruned = _changed(ring, *gone, _activate(active, now=at, times=times), *standbys)
+    kids = tuple(old.kid for old in gone)
+    return FullRevocation(
+        ring=changed,
+        kids=kids,
+        active_kid=active.kid,
+        standby_kids=tuple(standby.kid for standby in standbys),
+        at=at,
+        trusted_until=at + times.revocation_bound_s,
+        next_rotation_at=changed.next_rotation_at,
+        notices=(*_revocation_notices(kids, at=at, times=times), *_early_notices(active, at=at, times=times), _STOLEN),
         pruned=pruned,
     )
 
@@ -206,11 +240,13 @@ def _changed(ring: KeyRing, *new: KeyRecord | None) -> tuple[KeyRing, tuple[KeyR
     return replace(ring, records=tuple(by_kid.values())), pruned
 
 
-def _revocation_notices(kid: str, *, at: int, times: KeyTimes) -> tuple[str, ...]:
+def _revocation_notices(kids: tuple[str, ...], *, at: int, times: KeyTimes) -> tuple[str, ...]:
+    what = f"key {kids[0]}" if len(kids) == 1 else f"{len(kids)} keys"
+    them = "it" if len(kids) == 1 else "them"
     trusted_until = utc(at + times.revocation_bound_s)
     return (
-        f"Tokens already signed by key {kid} stop verifying as verifiers fetch the key set.",
-        f"A verifier that cannot reach the key set may trust it until {trusted_until} at worst.",
+        f"Tokens already signed by {what} stop verifying as verifiers fetch the key set.",
+        f"A verifier that cannot reach the key set may trust {them} until {trusted_until} at worst.",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from .record import KeyRecord, State
 from .ring import KeyRing
 
-__all__ = ["Revocation", "Rotation"]
+__all__ = ["FullRevocation", "Revocation", "Rotation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,5 +68,33 @@ class Revocation:
     trusted_until: int
     next_rotation_at: int
     early: bool
+    notices: tuple[str, ...]
+    pruned: tuple[KeyRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullRevocation:
+    """
+    What a revocation of all published keys did. Nothing is in force before the ring is saved.
+
+    Attributes:
+        ring: the ring to save.
+        kids: the revoked keys, the one that signed in front.
+        active_kid: the new key that signs from now on; verifiers that have not seen it yet may refuse its tokens for a while.
+        standby_kids: the new standbys.
+        at: the instant of the revocation.
+        trusted_until: after this instant no conforming verifier trusts one of the revoked keys.
+        next_rotation_at: from when on the next planned rotation is possible.
+        notices: sentences that the person who asked must read.
+        pruned: the oldest ended records, which the ring no longer holds.
+    """
+
+    ring: KeyRing = field(repr=False)
+    kids: tuple[str, ...]
+    active_kid: str
+    standby_kids: tuple[str, ...]
+    at: int
+    trusted_until: int
+    next_rotation_at: int
     notices: tuple[str, ...]
     pruned: tuple[KeyRecord, ...]

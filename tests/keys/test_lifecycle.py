@@ -18,6 +18,7 @@ from keys import (
     create_ring,
     generate_key,
     revoke,
+    revoke_all,
     rotate,
     settle,
 )
@@ -292,6 +293,76 @@ def test_a_revocation_needs_a_reason(ring, now, times, reason):
         revoke(ring, ring.active.kid, now=now, times=times, reason=reason)
 
 
+def test_a_stolen_ring_is_replaced_in_one_step(rotated, times):
+    """
+    Every published key goes, the one that signed in front; what signs and waits is new, what had ended stays as it is.
+    """
+    ended = revoke(rotated.ring, rotated.standby_kid, now=rotated.at + 5, times=times, reason="drill")
+    before, at = ended.ring, rotated.at + 10
+
+    done = revoke_all(before, now=at, times=times, reason="backup was stolen")
+
+    assert done.kids == tuple(key.kid for key in before.published(at))
+    assert done.kids[0] == before.active.kid
+    assert len(done.kids) == 4
+    gone = [done.ring.record(kid) for kid in done.kids]
+    assert {(key.state, key.private_jwk, key.reason) for key in gone} == {("revoked", None, "backup was stolen")}
+    assert {(key.revoked_at, key.unpublish_at) for key in gone} == {(at, at)}
+    assert [key.deactivated_at for key in gone] == [at, None, None, rotated.at]
+    assert done.ring.record(rotated.standby_kid) == before.record(rotated.standby_kid)
+    assert [key["kid"] for key in done.ring.jwks(at)["keys"]] == [done.active_kid, *done.standby_kids]
+    assert not {done.active_kid, *done.standby_kids} & {record.kid for record in before.records}
+    done.ring.self_test()
+
+
+def test_a_full_revocation_says_what_it_means(ring, now, times):
+    """
+    The bound of trust, the next rotation, that verifiers may refuse the new key for a while, and that the sealing key matters.
+    """
+    done = revoke_all(ring, now=now, times=times, reason="stolen")
+
+    assert (done.at, done.trusted_until, done.next_rotation_at) == (now, now + 285, now + MATURITY)
+    said = " ".join(done.notices)
+    assert all(words in said for words in ("3 keys", "stop verifying", "up to 30 s", "sealing key"))
+
+
+def test_after_a_full_revocation_life_goes_on(ring, now, times):
+    """
+    The next rotation is possible when the new standbys are mature, and a second theft is answered the same way.
+    """
+    done = revoke_all(ring, now=now, times=times, reason="stolen")
+
+    rotated = rotate(done.ring, now=now + MATURITY, times=times, expected_active=done.active_kid)
+    again = revoke_all(rotated.ring, now=now + MATURITY, times=times, reason="stolen again")
+
+    assert rotated.new_kid == done.standby_kids[0]
+    assert len(again.kids) == 4
+
+
+def test_the_fullest_key_set_is_revoked_at_once(rotated, times):
+    """
+    Sixteen retiring keys, the active one and two standbys leave together and all stand in the history.
+    """
+    ring, at = rotated.ring, rotated.at
+    while len(ring.retiring) < MAX_RETIRING:
+        ring = rotate(ring, now=at, times=times, expected_active=None, force=True, reason="drill").ring
+
+    done = revoke_all(ring, now=at, times=times, reason="stolen")
+
+    assert len(done.kids) == MAX_RETIRING + 3
+    assert {done.ring.record(kid).state for kid in done.kids} == {"revoked"}
+    assert done.pruned == ()
+
+
+@pytest.mark.parametrize("reason", ["", "two\nlines", None])
+def test_a_full_revocation_needs_a_reason(ring, now, times, reason):
+    """
+    What is withdrawn for good is explained.
+    """
+    with pytest.raises(ReasonRequired):
+        revoke_all(ring, now=now, times=times, reason=reason)
+
+
 def test_a_clock_a_little_behind_counts_as_the_ring_time(rotated, times):
     """
     Two instances may differ by the skew: the second one's rotation goes on with the ring's latest instant.
@@ -320,8 +391,9 @@ def test_an_emergency_goes_on_with_an_odd_clock(rotated, times):
     """
     forced = rotate(rotated.ring, now=5, times=times, expected_active=None, force=True, reason="clock is broken")
     revoked = revoke(rotated.ring, rotated.new_kid, now=5, times=times, reason="leaked")
+    replaced = revoke_all(rotated.ring, now=5, times=times, reason="stolen")
 
-    assert forced.at == revoked.at == rotated.at
+    assert forced.at == revoked.at == replaced.at == rotated.at
 
 
 @pytest.mark.parametrize(("wrong", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)])
@@ -361,7 +433,7 @@ def test_a_generator_that_repeats_itself_is_found(now, times):
 
 def test_the_oldest_history_is_handed_out(ring, now, times):
     """
-    Beyond a hundred ended records the oldest leave the ring, and the caller gets them for its trail.
+    Beyond twenty ended records the oldest leave the ring, and the caller gets them for its trail.
     """
     gone = []
     for number in range(MAX_HISTORY + 2):

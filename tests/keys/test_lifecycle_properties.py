@@ -5,7 +5,7 @@ Any sequence of steps at any clock: what always holds of the ring, and what veri
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keys import KeyRing, KeyTimes, TransitionRefused, create_ring, revoke, rotate, settle
+from keys import KeyRing, KeyTimes, TransitionRefused, create_ring, revoke, revoke_all, rotate, settle
 from keys.record import KeyRecord
 
 TIMES = KeyTimes()
@@ -23,6 +23,7 @@ CACHED_S = TIMES.max_age_s + TIMES.stale_if_error_s + TIMES.cooldown_s
 step = st.one_of(
     st.tuples(st.just("rotate"), st.booleans()),
     st.tuples(st.just("revoke"), st.integers(0, 7)),
+    st.tuples(st.just("revoke all"), st.none()),
     st.tuples(st.just("settle"), st.none()),
 )
 
@@ -37,6 +38,8 @@ def taken(ring, kind, detail, now):
         if kind == "revoke":
             kid = ring.records[detail % len(ring.records)].kid
             return revoke(ring, kid, now=now, times=TIMES, reason="drill").ring
+        if kind == "revoke all":
+            return revoke_all(ring, now=now, times=TIMES, reason="drill").ring
         return settle(ring, now)
     except TransitionRefused:
         return ring
