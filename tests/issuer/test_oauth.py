@@ -11,7 +11,7 @@ from authlib.oauth2.rfc6749.errors import InvalidClientError
 
 from issuer.errors import TokenRefused
 from issuer.idempotency import Claimed
-from issuer.oauth import TokenEndpoint, TokenRequest
+from issuer.oauth import TokenRequest
 from issuer.subject import JWT_TOKEN_TYPE
 from keys import KeyTimes, rotate
 from verifier.compact import parse_compact
@@ -388,14 +388,7 @@ def test_authlib_never_finds_a_client_by_itself(site):
     """
     Its stock methods look clients up through a door that finds nobody, so none of them authenticates anyone.
     """
-    server = TokenEndpoint(
-        site.workspace(),
-        ring=site.service.rings["root"],
-        state=site.service.state,
-        metrics=site.service.metrics,
-        report=site.service.report,
-        now=site.clock,
-    )._server
+    server = site.endpoint()._server
     form = {"client_id": "c1", "client_secret": "s"}
     request = SimpleNamespace(form=form, payload=SimpleNamespace(client_id="c1", data={}), headers={}, client_id="c1")
 
