@@ -80,6 +80,7 @@ def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRoute
         ring=ring,
         state=service.state,
         metrics=service.metrics,
+        mints=service.mints,
         report=service.report,
         now=service.now,
     )

@@ -16,6 +16,7 @@ __all__ = [
     "invalid_request",
     "invalid_scope",
     "invalid_target",
+    "suspended",
     "temporarily_unavailable",
 ]
 
@@ -47,6 +48,7 @@ class TokenRefused(Exception):
         status: the HTTP status.
         retry_after_s: seconds after which another try makes sense, or None.
         problem: for the log, the class of the exception that a dependency failed with, or None.
+        suspension: for the log, the id of the suspension that stands in the way, or None.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class TokenRefused(Exception):
         status: int = 400,
         retry_after_s: int | None = None,
         problem: str | None = None,
+        suspension: str | None = None,
     ) -> None:
         """
         Build one refusal.
@@ -69,6 +72,7 @@ class TokenRefused(Exception):
         self.status = status
         self.retry_after_s = retry_after_s
         self.problem = problem
+        self.suspension = suspension
 
 
 def invalid_request(description: str, *, reason: str) -> TokenRefused:
@@ -104,6 +108,14 @@ def invalid_authorization_details(description: str, *, reason: str) -> TokenRefu
     Refuse an action or what is said to confirm it (RFC 9396 section 5, D21).
     """
     return TokenRefused("invalid_authorization_details", description, reason=reason)
+
+
+def suspended(kind: str, suspension_id: str) -> TokenRefused:
+    """
+    Refuse because a client, agent, customer or action is suspended (D21).
+    """
+    error: OAuthError = "unauthorized_client" if kind == "client" else "access_denied"
+    return TokenRefused(error, f"The {kind} is suspended.", reason=f"suspended:{kind}", suspension=suspension_id)
 
 
 def temporarily_unavailable(

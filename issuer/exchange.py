@@ -5,6 +5,7 @@ Order: requested type, target, subject, actor, action, scope, demanded authentic
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ from .errors import TokenRefused, invalid_request, invalid_scope, invalid_target
 from .form import Form
 from .registry import Client, Connection, Workspace
 from .subject import Subject, read_actor_chain, read_subject
+from .suspensions import Target
 
 __all__ = ["ACCESS_TOKEN_TYPE", "GRANT_TYPE", "Exchange", "decide"]
 
@@ -41,6 +43,17 @@ class Exchange:
     scope: str | None
     action: RequestedAction | None
     not_after: float
+
+    def suspendable(self) -> Iterator[Target]:
+        """
+        Give everything about the token that may be suspended: client, every agent of the chain, customer, action.
+        """
+        yield Target("client", self.client.client_id)
+        for agent in (self.actor.sub, *self.actor.history()):
+            yield Target("agent", agent)
+        yield Target("customer", self.subject.sub, self.subject.namespace)
+        if self.action is not None:
+            yield Target("action", self.action.action.name)
 
 
 def decide(form: Form, client: Client, workspace: Workspace, now: float) -> Exchange:

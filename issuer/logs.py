@@ -47,6 +47,7 @@ FIELDS: Final = frozenset(
         "route",  # the template of a route; a path as sent may hold anything
         "scope",
         "status",
+        "suspension",
         "workspace",
     }
 )

@@ -29,12 +29,14 @@ from .errors import (
     invalid_authorization_details,
     invalid_client,
     invalid_request,
+    suspended,
     temporarily_unavailable,
 )
 from .exchange import ACCESS_TOKEN_TYPE, GRANT_TYPE, Exchange, decide
 from .form import Form, parse_form
 from .idempotency import Claimed, fingerprint
 from .metrics import Metrics
+from .mint_counts import MintCounts
 from .minting import Minted, mint, token_claims
 from .registry import Client, Workspace
 from .rings import LiveRing, RingUnavailable
@@ -79,16 +81,18 @@ class TokenEndpoint:
         ring: LiveRing,
         state: IssuerState,
         metrics: Metrics,
+        mints: MintCounts,
         report: Report,
         now: Callable[[], float],
     ) -> None:
         """
-        Keep the parts; *now* is the wall clock in epoch seconds.
+        Keep the parts; *mints* is told of every token, *now* is the wall clock in epoch seconds.
         """
         self._workspace = workspace
         self._ring = ring
         self._state = state
         self._metrics = metrics
+        self._mints = mints
         self._report = report
         self._now = now
         self._server = _Server(workspace, now)
@@ -104,8 +108,7 @@ class TokenEndpoint:
         try:
             return await self._answer(request, known)
         except TokenRefused as refused:
-            if refused.problem is not None:
-                known["problem"] = refused.problem
+            known |= {name: fact for name in ("problem", "suspension") if (fact := getattr(refused, name)) is not None}
             self._metrics.refused(self._workspace.name, refused.error)
             self._report(
                 "token_refused", workspace=self._workspace.name, error=refused.error, reason=refused.reason, **known
@@ -139,6 +142,8 @@ class TokenEndpoint:
             view = self._ring.current(self._now())
         except RingUnavailable:
             raise _no_key() from None
+        if (suspension := view.suspensions.find(exchange.suspendable(), self._now())) is not None:
+            raise suspended(suspension.target.kind, suspension.id)
         confirmed_at = None if exchange.action is None else await self._claim(exchange, exchange.action)
         claims = token_claims(exchange, issuer=self._workspace.issuer, now=self._now(), confirmed_at=confirmed_at)
         minted = await mint(claims, view.signer)
@@ -176,6 +181,7 @@ class TokenEndpoint:
     def _take_note(self, exchange: Exchange, claims: TokenClaims, minted: Minted) -> None:
         action = claims.action
         self._metrics.minted(self._workspace.name, exchange.audience, "read" if action is None else "write")
+        self._mints.add(minted.kid, exchange.audience, action.action if action else None, claims.iat)
         self._report(
             "token_minted",
             workspace=self._workspace.name,

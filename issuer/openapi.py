@@ -22,6 +22,7 @@ from .app import routes
 from .http.docs import SCHEMAS
 from .http.token_docs import SECURITY_SCHEMES, TOKEN_SCHEMAS
 from .metrics import Metrics
+from .mint_counts import MintCounts
 from .registry import Connection, Registry, Workspace
 from .rings import LiveRing
 from .service import Service, report, report_failure
@@ -100,6 +101,7 @@ def _example() -> Service:
         rings={workspace.name: ring},
         state=memory_state(time.time),
         metrics=Metrics(),
+        mints=MintCounts(time.time()),
         times=KeyTimes(),
         report=report,
         report_failure=report_failure,

@@ -13,7 +13,9 @@ from keys import KeyRing, SelfTestFailed, Signer
 from verifier.es256 import signature_is_valid
 from verifier.jwk import UnusableKeySet, parse_key_set
 
+from .audit import Head, TrailDamaged, head_of
 from .document import Document
+from .suspensions import Suspensions, read_suspensions
 
 __all__ = ["AdoptedRing", "RingStatus", "RingView", "self_test"]
 
@@ -23,7 +25,7 @@ _SELF_TEST: Final = b"customer-context:ring-self-test"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RingView:
     """
-    What a ring says between two instants: who signs, and the key set as it is served.
+    What a ring says between two instants: who signs, the key set as it is served, and for whom nothing is signed.
 
     It holds from `valid_from` until just before `valid_until`, in epoch seconds: a retiring key leaves the key set without a
     write.
@@ -32,6 +34,7 @@ class RingView:
     kid: str
     signer: Signer
     jwks: Document
+    suspensions: Suspensions
     revision: int
     valid_from: float
     valid_until: float
@@ -60,12 +63,29 @@ class RingStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptedRing:
     """
-    A ring that is in use, with the signer that is made once for it.
+    A ring that is in use, with the signer that is made once for it, and what it says about suspensions.
+
+    Raises:
+        SuspensionsUnreadable: when that cannot be read; such a ring is not used.
     """
 
     ring: KeyRing = field(repr=False)
     revision: int
     signer: Signer
+    suspensions: Suspensions = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "suspensions", read_suspensions(self.ring))
+
+    @property
+    def head(self) -> Head | None:
+        """
+        The end of the audit trail as the ring has it, None when it says nothing about it that can be read.
+        """
+        try:
+            return head_of(self.ring)
+        except TrailDamaged:
+            return None
 
     def view(self, now: float) -> RingView:
         """
@@ -77,6 +97,7 @@ class AdoptedRing:
             kid=self.signer.kid,
             signer=self.signer,
             jwks=Document.of(body),
+            suspensions=self.suspensions,
             revision=self.revision,
             valid_from=max((instant for instant in leaving if instant <= now), default=-math.inf),
             valid_until=min((instant for instant in leaving if instant > now), default=math.inf),

@@ -12,6 +12,7 @@ from typing import Final, NoReturn, Protocol, Self
 
 from keys import KeyRing, KeysError, KeyTimes
 
+from .audit import Head
 from .ring_view import AdoptedRing, RingStatus, RingView, self_test
 
 __all__ = [
@@ -205,6 +206,13 @@ class LiveRing:
         while True:
             await self.poll()
             await asyncio.sleep(interval_s)
+
+    @property
+    def head(self) -> Head | None:
+        """
+        The end of the audit trail as the ring in use has it, None when it says nothing about it that can be read.
+        """
+        return self._adopted.head
 
     def status(self, now: float) -> RingStatus:
         """

@@ -15,6 +15,7 @@ from keys import FileKeyStore, KeyTimes
 
 from .logs import get_logger
 from .metrics import Metrics
+from .mint_counts import MintCounts
 from .oauth import Report
 from .registry import Registry
 from .rings import LiveRing, RingStatus
@@ -46,6 +47,7 @@ class Service:
     rings: Mapping[str, LiveRing]
     state: IssuerState
     metrics: Metrics
+    mints: MintCounts
     times: KeyTimes
     report: Report
     report_failure: ReportFailure
@@ -89,6 +91,7 @@ async def open_service(
         rings=rings,
         state=memory_state(now),
         metrics=Metrics(),
+        mints=MintCounts(now()),
         times=times,
         report=report,
         report_failure=report_failure,

@@ -20,6 +20,7 @@ from issuer.clients import ASSERTION_TYPE
 from issuer.errors import OAuthError
 from issuer.exchange import GRANT_TYPE
 from issuer.metrics import Metrics
+from issuer.mint_counts import MintCounts
 from issuer.oauth import TokenEndpoint, TokenRequest
 from issuer.rings import LiveRing
 from issuer.service import Service
@@ -139,6 +140,7 @@ class Site:
             rings={name: asyncio.run(self._opened(name, store)) for name, store in self.ring_stores.items()},
             state=IssuerState(assertion_ids=self.state, idempotency=self.state),
             metrics=Metrics(),
+            mints=MintCounts(self.clock()),
             times=KeyTimes(),
             report=self._report,
             report_failure=self.failures.append,
@@ -255,6 +257,7 @@ class Site:
             ring=service.rings[workspace],
             state=service.state,
             metrics=service.metrics,
+            mints=service.mints,
             report=service.report,
             now=service.now,
         )

@@ -10,6 +10,7 @@ from litestar.testing import TestClient
 
 from issuer.app import create_app
 from issuer.metrics import Metrics
+from issuer.mint_counts import MintCounts
 from issuer.registry import Action, Client, Connection, Registry, Workspace
 from issuer.rings import LiveRing
 from issuer.service import Service
@@ -125,6 +126,7 @@ def harness():
         rings=rings,
         state=memory_state(clock),
         metrics=Metrics(),
+        mints=MintCounts(clock()),
         times=times,
         report=report,
         report_failure=failures.append,
