@@ -147,9 +147,9 @@ class Procedure:
         if demand.confirmation is None and demand.max_confirmation_age_seconds is None:
             return
         confirmation = signed.confirmation
-        if confirmation is None or confirmation.at > math.ceil(now) + max(
-            self.clock_tolerance_s, _MAX_CONFIRMATION_AHEAD_S
-        ):
+        # The issuer takes an instant of up to 5 s ahead of its clock, which may be ahead of this one by the tolerance.
+        latest = math.ceil(now) + self.clock_tolerance_s + _MAX_CONFIRMATION_AHEAD_S
+        if confirmation is None or confirmation.at > latest:
             raise CustomerContextError("confirmation", hint="the token carries no usable confirmation")
         if demand.confirmation and CONFIRMATIONS.index(confirmation.by) < CONFIRMATIONS.index(demand.confirmation):
             raise CustomerContextError("confirmation", hint=f"confirmed by {confirmation.by} only")
