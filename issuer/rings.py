@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final, NoReturn, Protocol, Self
 
-from keys import KeyRing, KeysError, KeyTimes
+from keys import STATES, KeyRing, KeysError, KeyTimes
 
 from .audit import Head
 from .ring_view import AdoptedRing, RingStatus, RingView, self_test
@@ -49,8 +49,9 @@ class RingUnavailable(Exception):
 
 class RingReplaced(KeysError):
     """
-    Raised when the stored ring does not follow the one in use: it is older, or another one of the same revision.
+    Raised when the stored ring does not follow the one in use.
 
+    It is older, another one of the same revision, or of a later revision but with a key in an earlier state than it had reached.
     Whoever restored a backup might bring a revoked key back, so a running service does not follow; a restart does.
     """
 
@@ -265,11 +266,19 @@ def _is_successor(ring: KeyRing, revision: int, present: AdoptedRing | None) -> 
     """
     Tell whether what was read takes the place of what is in use; False when the two are the same.
     """
-    if present is None or revision > present.revision:
+    if present is None:
         return True
-    if revision < present.revision or ring != present.ring:
+    if revision == present.revision and ring == present.ring:
+        return False
+    if revision <= present.revision or _brings_back(ring, present.ring):
         raise RingReplaced(ring.workspace, found=revision, in_use=present.revision)
-    return False
+    return True
+
+
+def _brings_back(ring: KeyRing, earlier: KeyRing) -> bool:
+    # A key's states follow each other; what was changed from an older copy has passed the revision, but not those.
+    reached = {record.kid: STATES.index(record.state) for record in earlier.records}
+    return any(STATES.index(record.state) < reached.get(record.kid, 0) for record in ring.records)
 
 
 def _code(error: Exception) -> str:

@@ -344,6 +344,26 @@ async def test_a_ring_that_does_not_follow_is_not_adopted(revision):
     assert setup.live.status(NOW).problem == RingReplaced.code
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5])
+async def test_a_revoked_key_does_not_come_back_with_a_later_revision(steps):
+    """
+    An older copy that was rotated until its revision is the later one still holds the revoked key as a published one.
+    """
+    setup = await Setup().opened()
+    older = setup.store.ring
+    stolen = older.active.kid
+    setup.store.put(revoke(older, stolen, now=NOW, times=TIMES, reason="test").ring)
+    await setup.live.poll()
+
+    for _ in range(steps):
+        older = rotated(older)
+        setup.store.put(older)
+        await setup.live.poll()
+
+    assert stolen not in parse_key_set(setup.view().jwks.body)
+    assert setup.live.status(NOW).problem == RingReplaced.code
+
+
 async def test_a_ring_that_was_only_touched_is_confirmed():
     """
     Another stamp over the same ring and revision changes nothing.
