@@ -78,7 +78,7 @@ class RingStore(Protocol):
         """
         ...
 
-    def stamp(self) -> object:
+    async def stamp(self) -> object:
         """
         Return something cheap that differs whenever the stored ring may have changed, or None when it cannot tell.
         """
@@ -239,7 +239,7 @@ class LiveRing:
     async def _look(self, present: AdoptedRing | None) -> None:
         # Counted from before the question: whatever happens while the store answers makes the view older, not younger.
         asked_at = self._monotonic()
-        stamp = self._store.stamp()
+        stamp = await self._store.stamp()
         # No stamp says nothing: only reading can tell what is wrong then.
         if present is None or stamp is None or stamp != self._stamp:
             ring, revision = await self._store.load()

@@ -44,7 +44,7 @@ from .sealing_key import (
     write_sealing_key,
 )
 from .signer import LocalSigner, Signer
-from .store import FileKeyStore, KeyStore
+from .store import KeyStore, SealedStore
 from .store_errors import (
     FileUnreadable,
     FileUnwritable,
@@ -60,8 +60,12 @@ from .store_errors import (
     SealingKeyWrong,
     StoreBusy,
     StoreError,
+    StoreUnreachable,
 )
+from .store_file import FileKeyStore
 from .timing import KeyTimes, utc
+from .transfer import export_blob, import_blob, reseal, sealed_with
+from .transfer_errors import RingOlder, RingUnrelated
 
 __all__ = [
     "ALARM_S",
@@ -99,8 +103,11 @@ __all__ = [
     "RingCorrupt",
     "RingMissing",
     "RingOfAnotherWorkspace",
+    "RingOlder",
     "RingRolledBack",
+    "RingUnrelated",
     "Rotation",
+    "SealedStore",
     "SealingKey",
     "SealingKeyError",
     "SealingKeyFileInvalid",
@@ -114,6 +121,7 @@ __all__ = [
     "State",
     "StoreBusy",
     "StoreError",
+    "StoreUnreachable",
     "TooManyRetiring",
     "TransitionRefused",
     "UnknownKey",
@@ -121,17 +129,21 @@ __all__ = [
     "check_pair",
     "create_ring",
     "due",
+    "export_blob",
     "generate_key",
     "generate_sealing_key",
+    "import_blob",
     "import_private_jwk",
     "inventory",
     "open_ring",
     "plan",
     "read_sealing_key",
+    "reseal",
     "revoke",
     "revoke_all",
     "rotate",
     "seal_ring",
+    "sealed_with",
     "settle",
     "thumbprint",
     "utc",

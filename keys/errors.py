@@ -22,13 +22,16 @@ Everything that can go wrong with keys.
         ├── RingOfAnotherWorkspace  the stored ring belongs to another workspace
         ├── RingRolledBack          the stored ring is older than one that was there before
         ├── RevisionConflict        somebody else saved in between
+        ├── RingOlder               a ring to be put in place is older than what is known
+        ├── RingUnrelated           a ring to be put in place is not what the stored one has become
         ├── LoosePermissions        others may read or write a file that must be private
         ├── FileUnreadable          a file cannot be read
         ├── FileUnwritable          a file cannot be written
-        └── StoreBusy               another process keeps the store locked
+        ├── StoreBusy               another process keeps the store locked
+        └── StoreUnreachable        a store across the network does not answer as it should
 
-The sealing key and store errors are defined in `store_errors`. Each class has a stable `code`. Messages say what to do next and
-never hold key material or file contents.
+The sealing key and store errors are defined in `store_errors`, those of moving rings in `transfer_errors`. Each class has a
+stable `code`. Messages say what to do next and never hold key material or file contents.
 """
 
 from typing import ClassVar

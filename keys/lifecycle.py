@@ -33,7 +33,9 @@ Generate = Callable[[], SigningKey]
 MAX_HISTORY: Final = 20
 """How many retired and revoked records a ring keeps; a step hands the oldest beyond them to its caller."""
 
-_STOLEN: Final = "The new keys are sealed with the present sealing key: if that was copied too, change it, reseal, and revoke all again."
+_STOLEN: Final = (
+    "The new keys are sealed with the present sealing key: if that was stolen too, change it and revoke all again."
+)
 
 
 def create_ring(workspace: str, *, now: int, times: KeyTimes, generate: Generate = generate_key) -> KeyRing:

@@ -20,6 +20,7 @@ __all__ = [
     "create_private_file",
     "exclusive_lock",
     "make_private_folder",
+    "move_private_file",
     "read_private_file",
     "replace_private_file",
 ]
@@ -99,6 +100,28 @@ def create_private_file(path: Path, data: bytes) -> None:
     except OSError:
         _discard(path)
         raise
+
+
+def move_private_file(path: Path, target: Path) -> None:
+    """
+    Give a file another name in its folder, which nothing may have yet; the caller holds the lock of the file.
+
+    Raises:
+        FileNotFoundError: when it does not exist.
+        FileUnwritable: when there is something of that name, or the file cannot be moved; its `outcome` says what it has.
+    """
+    try:
+        # Unlike a rename, a link never replaces what another program puts there meanwhile.
+        os.link(path, target, follow_symlinks=False)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise FileUnwritable(path=target, problem=str(error.strerror), outcome="unchanged") from error
+    try:
+        path.unlink()
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise FileUnwritable(path=path, problem=str(error.strerror), outcome="unknown") from error
 
 
 def make_private_folder(folder: Path) -> None:

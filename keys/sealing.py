@@ -27,7 +27,7 @@ from .ring_json import dump_ring, parse_ring
 from .sealing_key import SealingKey, SealingKeys, is_sealing_key_id
 from .store_errors import RingCorrupt, RingOfAnotherWorkspace, SealingKeyUnknown, SealingKeyWrong
 
-__all__ = ["MAX_BLOB_OCTETS", "MAX_REVISION", "open_ring", "seal_ring"]
+__all__ = ["MAX_BLOB_OCTETS", "MAX_REVISION", "blob_sealing_key", "open_ring", "seal_ring"]
 
 MAX_BLOB_OCTETS: Final = 512 * 1024
 """Largest sealed ring that is looked at; a ring with the longest history and the longest reasons stays below it."""
@@ -113,6 +113,17 @@ def open_ring(blob: bytes, *, workspace: str, keys: SealingKeys, where: str) -> 
     ring.self_test()
     revision: int = opened.protected["rev"]
     return ring, revision
+
+
+def blob_sealing_key(blob: bytes, *, where: str) -> str:
+    """
+    Return the id of the sealing key that a blob says it was sealed with; true only of one that opens.
+
+    Raises:
+        RingCorrupt: when it does not have the form of a sealed ring.
+    """
+    key_id: str = _unverified_header(blob, where=where)["kid"]
+    return key_id
 
 
 def _unverified_header(blob: bytes, *, where: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """
 What can go wrong with a stored ring and the keys that seal it; the tree stands in `errors`.
 
-Whatever is raised here, the stored ring was left as it is, `FileUnwritable` with the outcome `unknown` aside.
+Whatever is raised here, the stored ring was left as it is; `FileUnwritable` and `StoreUnreachable` say so in their `outcome`.
 """
 
 from pathlib import Path
@@ -25,6 +25,7 @@ __all__ = [
     "SealingKeyWrong",
     "StoreBusy",
     "StoreError",
+    "StoreUnreachable",
 ]
 
 CorruptionProblem = Literal["empty", "too_large", "not_sealed", "truncated", "damaged", "content"]
@@ -240,6 +241,24 @@ class StoreBusy(StoreError):
         )
         self.path = path
         self.waited_s = waited_s
+
+
+class StoreUnreachable(StoreError):
+    """
+    Raised when a store across the network does not answer in time, or answers with something else.
+
+    `outcome` is `unchanged` when the stored ring is certainly as it was, and `unknown` when a save may have been carried out, or
+    may yet be: load again to see.
+    """
+
+    code = "store_unreachable"
+
+    def __init__(self, *, where: str, problem: str, outcome: Literal["unchanged", "unknown"]) -> None:
+        after = "Nothing was changed" if outcome == "unchanged" else "Load again to see whether the ring was saved"
+        super().__init__(f"{where}: {problem}. {after}; see to the store and the network, then try again.")
+        self.where = where
+        self.problem = problem
+        self.outcome = outcome
 
 
 _SEALING_FILE_PROBLEMS = {

@@ -55,7 +55,7 @@ class Store:
         self.loads = 0
         self.meanwhile = lambda: None
 
-    def stamp(self):
+    async def stamp(self):
         return None if self.blind else (id(self.ring), self.revision)
 
     async def load(self):

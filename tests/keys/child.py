@@ -183,7 +183,7 @@ def unprivileged(folder):
     Load and rotate as a user who owns nothing here.
     """
     # What is imported at its first use is imported while the rights are still there.
-    store_in(folder).stamp()
+    asyncio.run(store_in(folder).stamp())
     asyncio.run(asyncio.to_thread(seal_ring, create_ring("acme", now=0, times=TIMES), revision=1, keys=SEALING))
     if os.geteuid() == 0:
         os.setgroups([])

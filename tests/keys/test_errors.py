@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import keys
-from keys import KeysError, errors, store_errors
+from keys import KeysError, errors, store_errors, transfer_errors
 
 CLASSES = [
     value
-    for module in (errors, store_errors)
+    for module in (errors, store_errors, transfer_errors)
     for value in vars(module).values()
     if inspect.isclass(value) and issubclass(value, KeysError)
 ]
@@ -65,6 +65,9 @@ def test_a_base_is_never_raised(name):
         (store_errors.FileUnwritable(path=Path("r"), problem="full", outcome="unchanged"), "untouched"),
         (store_errors.FileUnwritable(path=Path("r"), problem="full", outcome="unknown"), "Load it again"),
         (store_errors.StoreBusy(path=Path("r"), waited_s=10), "10 s"),
+        (store_errors.StoreUnreachable(where="redis://r", problem="no answer", outcome="unknown"), "no answer"),
+        (transfer_errors.RingOlder(where="ring.jwe", found=1, known=2), "revision 2"),
+        (transfer_errors.RingUnrelated(where="ring.jwe", found=2, stored=1), "set it aside"),
     ],
 )
 def test_a_message_tells_what_the_reader_needs(error, said):

@@ -14,6 +14,7 @@ from keys.private_file import (
     create_private_file,
     exclusive_lock,
     make_private_folder,
+    move_private_file,
     read_private_file,
     replace_private_file,
 )
@@ -339,3 +340,33 @@ def test_a_lock_that_cannot_be_opened_is_reported(tmp_path):
         pytest.fail("followed the link")
     with pytest.raises(FileNotFoundError), exclusive_lock(tmp_path / "missing" / "lock", timeout_s=0):
         pytest.fail("made the folder")
+
+
+def test_a_file_is_moved_with_its_content_and_mode(tmp_path):
+    """
+    Under the other name it is the same file.
+    """
+    path, target = tmp_path / "a", tmp_path / "b"
+    create_private_file(path, b"ring")
+
+    move_private_file(path, target)
+
+    assert (target.read_bytes(), path.exists()) == (b"ring", False)
+    assert target.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileNotFoundError):
+        move_private_file(path, target)
+
+
+def test_a_move_that_fails_half_way_says_so(tmp_path, monkeypatch):
+    """
+    The file has both names then, and nothing is lost.
+    """
+    path, target = tmp_path / "a", tmp_path / "b"
+    create_private_file(path, b"ring")
+    failing(monkeypatch, "unlink")
+
+    with pytest.raises(FileUnwritable) as refusal:
+        move_private_file(path, target)
+
+    assert refusal.value.outcome == "unknown"
+    assert path.read_bytes() == target.read_bytes() == b"ring"

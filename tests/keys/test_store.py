@@ -29,7 +29,7 @@ from keys import (
     rotate,
     seal_ring,
 )
-from keys import store as store_module
+from keys import store_file as store_module
 from keys.private_file import exclusive_lock
 
 
@@ -324,13 +324,13 @@ def test_a_stamp_changes_with_every_save(saved, ring, next_ring):
     """
     F13: a service that compares stamps notices each change without opening the file.
     """
-    stamps = [saved.stamp()]
+    stamps = [asyncio.run(saved.stamp())]
     for revision, changed in enumerate((next_ring, ring, next_ring), start=1):
         save(saved, changed, revision)
-        stamps.append(saved.stamp())
+        stamps.append(asyncio.run(saved.stamp()))
 
     assert len(set(stamps)) == 4
-    assert saved.stamp() == stamps[-1]
+    assert asyncio.run(saved.stamp()) == stamps[-1]
 
 
 def test_a_stamp_tells_that_the_file_is_gone(saved, path):
@@ -339,7 +339,7 @@ def test_a_stamp_tells_that_the_file_is_gone(saved, path):
     """
     path.unlink()
 
-    assert saved.stamp() is None
+    assert asyncio.run(saved.stamp()) is None
 
 
 def test_a_busy_store_is_reported(saved, next_ring, path, monkeypatch):
