@@ -21,6 +21,7 @@ __all__ = [
     "IdempotencyRecords",
     "MemoryIdempotencyRecords",
     "NotClaimed",
+    "RecordForgotten",
     "RecordKey",
     "fingerprint",
 ]
@@ -46,6 +47,12 @@ class Claimed:
     confirmed_at: int
 
 
+class RecordForgotten(Exception):
+    """
+    Raised when a record may have been dropped before its time, because the clock went backwards since.
+    """
+
+
 class IdempotencyRecords(Protocol):
     """
     Where it is remembered which action stands under which key.
@@ -58,6 +65,8 @@ class IdempotencyRecords(Protocol):
         Count one mint under *key*, atomically: create the record or find it holding the same *content*.
 
         With `none` the first claim's *confirmed_at* is the instant of all later ones; otherwise it has to be the same each time.
+
+        Any exception means that it cannot be told; then nothing is minted.
         """
 
 
@@ -93,12 +102,16 @@ class MemoryIdempotencyRecords:
         self._records: dict[RecordKey, _Record] = {}
         self._queue: list[tuple[int, RecordKey]] = []
         self._live: Counter[tuple[str, str]] = Counter()
+        self._forgotten_until = 0
 
     async def claim(
         self, key: RecordKey, content: bytes, confirmed_by: ConfirmedBy, confirmed_at: int, now: float
     ) -> Claimed | NotClaimed:
         """
         Count one mint under *key*; nothing is awaited in here, so it is one step to every other task.
+
+        Raises:
+            RecordForgotten: when it cannot be told what stood under the key.
         """
         self._drop_old(now)
         record = self._records.get(key)
@@ -114,17 +127,23 @@ class MemoryIdempotencyRecords:
 
     def _create(self, key: RecordKey, record: _Record) -> Claimed | NotClaimed:
         client = key[:2]
+        if _ends_at(record) <= self._forgotten_until:
+            raise RecordForgotten
         if self._live[client] >= self._max_per_client:
             return "full"
         self._records[key] = record
         self._live[client] += 1
-        heappush(self._queue, (record.confirmed_at + CONFIRMATION_LIFETIME_S + _RETENTION_MARGIN_S, key))
+        heappush(self._queue, (_ends_at(record), key))
         return Claimed(record.confirmed_at)
 
     def _drop_old(self, now: float) -> None:
         while self._queue and self._queue[0][0] <= now:
-            _, key = heappop(self._queue)
+            self._forgotten_until, key = heappop(self._queue)
             del self._records[key]
             self._live[key[:2]] -= 1
             if not self._live[key[:2]]:
                 del self._live[key[:2]]
+
+
+def _ends_at(record: _Record) -> int:
+    return record.confirmed_at + CONFIRMATION_LIFETIME_S + _RETENTION_MARGIN_S

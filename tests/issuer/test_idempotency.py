@@ -9,7 +9,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from issuer.idempotency import MAX_MINTS, Claimed, MemoryIdempotencyRecords, NotClaimed, RecordKey, fingerprint
+from issuer.idempotency import (
+    MAX_MINTS,
+    Claimed,
+    MemoryIdempotencyRecords,
+    NotClaimed,
+    RecordForgotten,
+    RecordKey,
+    fingerprint,
+)
 from verifier.claims import ConfirmedBy
 
 NOW = 1_796_040_000
@@ -106,6 +114,21 @@ def test_a_record_outlives_its_confirmation():
     assert claim(records, content=b"other", confirmed_at=NOW + 1920, now=NOW + 1920) == Claimed(NOW + 1920)
 
 
+def test_a_clock_that_went_backwards_does_not_free_a_key():
+    """
+    What was dropped while the clock was ahead cannot be told apart from what never was, so neither is claimed; later ones are.
+    """
+    records = MemoryIdempotencyRecords()
+    other = (*KEY[:3], "idk-0000000000002")
+    claim(records)
+    claim(records, key=other, confirmed_at=NOW + 7200, now=NOW + 7200)
+
+    for key, by, at in ((KEY, "client", NOW), (KEY, "none", NOW - 1), ((*KEY[:3], "idk-never-used"), "client", NOW)):
+        with pytest.raises(RecordForgotten):
+            claim(records, key=key, content=b"other", confirmed_by=by, confirmed_at=at, now=NOW + 1)
+    assert claim(records, content=b"other", confirmed_at=NOW + 1, now=NOW + 1) == Claimed(NOW + 1)
+
+
 def test_only_so_many_records_of_a_client_are_alive():
     """
     The bound is each client's own, claims of a live record pass it, and records that end make room.
@@ -130,7 +153,7 @@ def test_nothing_is_left_of_records_that_ended():
     for n in range(50):
         claim(records, key=(*KEY[:3], str(n)))
 
-    claim(records, key=("root", "orc_second", "a", "b"), now=NOW + 1920)
+    claim(records, key=("root", "orc_second", "a", "b"), confirmed_at=NOW + 1920, now=NOW + 1920)
 
     assert len(records._records) == len(records._queue) == 1
     assert dict(records._live) == {("root", "orc_second"): 1}
