@@ -28,14 +28,17 @@ class AssertionIds(Protocol):
 
 class MemoryAssertionIds:
     """
-    Used client assertions of one process.
+    Used client assertions of one process, bounded for each client: one that asks too much takes no room of the others.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], max_per_client: int = 100_000) -> None:
         """
-        Take the wall clock, in epoch seconds.
+        Hold at most *max_per_client* live identifiers of one client of one issuer; *now* is the wall clock, in epoch seconds.
         """
-        self._store = MemoryReplayStore(now=now)
+        self._now = now
+        self._max_per_client = max_per_client
+        # No more of them than clients are configured: nobody gets here who has not proved to be one.
+        self._stores: dict[tuple[str, str], MemoryReplayStore] = {}
 
     async def use(self, issuer: str, client_id: str, jti: str, expires_at: int) -> bool:
         """
@@ -44,7 +47,10 @@ class MemoryAssertionIds:
         Raises:
             ReplayStoreUnavailable: when that cannot be told.
         """
-        return self._store.scoped(issuer, client_id).use(jti, expires_at, 0)
+        store = self._stores.get((issuer, client_id))
+        if store is None:
+            store = self._stores[issuer, client_id] = MemoryReplayStore(self._max_per_client, self._now)
+        return store.use(jti, expires_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

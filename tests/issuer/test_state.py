@@ -63,6 +63,20 @@ def test_an_identifier_is_kept_until_it_cannot_be_accepted_any_more(clock):
         use(ids, expires_at=NOW + 300)
 
 
+def test_a_client_that_asks_too_much_takes_no_room_of_the_others(clock):
+    """
+    At its bound a client is refused until its own assertions have ended; other clients and other issuers are not.
+    """
+    ids = MemoryAssertionIds(clock, max_per_client=2)
+
+    assert [use(ids, jti="jti-1"), use(ids, jti="jti-2")] == [True, True]
+    with pytest.raises(ReplayStoreUnavailable):
+        use(ids, jti="jti-3")
+    assert [use(ids, client="orc_second", jti="jti-3"), use(ids, issuer=f"{ISSUER}/w/acme", jti="jti-3")] == [True, True]
+    clock.at += 60
+    assert use(ids, jti="jti-3", expires_at=NOW + 120) is True
+
+
 def test_the_state_of_a_process_begins_empty(clock):
     """
     Two states share nothing.
