@@ -72,7 +72,10 @@ def test_a_client_that_asks_too_much_takes_no_room_of_the_others(clock):
     assert [use(ids, jti="jti-1"), use(ids, jti="jti-2")] == [True, True]
     with pytest.raises(ReplayStoreUnavailable):
         use(ids, jti="jti-3")
-    assert [use(ids, client="orc_second", jti="jti-3"), use(ids, issuer=f"{ISSUER}/w/acme", jti="jti-3")] == [True, True]
+    assert [use(ids, client="orc_second", jti="jti-3"), use(ids, issuer=f"{ISSUER}/w/acme", jti="jti-3")] == [
+        True,
+        True,
+    ]
     clock.at += 60
     assert use(ids, jti="jti-3", expires_at=NOW + 120) is True
 
