@@ -95,6 +95,8 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
         raise source.error([*unknown.items(), ((str(error),), "must be JSON")]) from None
     except ValidationError as error:
         raise source.error([*unknown.items(), *_findings(error)]) from None
+    except RecursionError:
+        raise SettingsError(str(file), [Problem("the file", "is nested too deeply")]) from None
     findings = [*unknown.items(), *violations(settings)]
     if findings:
         raise source.error(findings)
@@ -129,7 +131,7 @@ class _Environment(EnvSettingsSource):
     def decode_complex_value(self, field_name: str, field: Any, value: Any) -> Any:
         try:
             return super().decode_complex_value(field_name, field, value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _NotJSON(field_name) from None
 
 
@@ -170,6 +172,10 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
         at = _AT_LINE.search(str(error))
         problem = Problem("the file", f"is not TOML: {error}", int(at[1]) if at else None)
         raise SettingsError(str(file), [problem]) from None
+    except (ValueError, RecursionError):
+        # TOML to the library, and yet more than Python reads.
+        message = "is nested too deeply, or holds a number of too many digits"
+        raise SettingsError(str(file), [Problem("the file", message)]) from None
 
 
 def _absolute(value: Any, folder: Path) -> Any:

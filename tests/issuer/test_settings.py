@@ -159,8 +159,21 @@ def test_a_start_without_a_file_is_refused(environ):
         (b"\na = [", None),
         (b"\na = 1 2\n", 2),
         (b"#" * (16 * 2**20 + 1), None),
+        (b"a = " + b"[" * 20_000, None),
+        (b"a = " + b"9" * 5000, None),
+        (b".".join([b"a"] * 5000) + b" = 1", None),
     ],
-    ids=["missing", "not UTF-8", "not UTF-8 further down", "TOML cut short", "not TOML", "huge"],
+    ids=[
+        "missing",
+        "not UTF-8",
+        "not UTF-8 further down",
+        "TOML cut short",
+        "not TOML",
+        "huge",
+        "deep",
+        "many digits",
+        "dotted deep",
+    ],
 )
 def test_a_file_that_cannot_be_read_stops_the_start(tmp_path, body, line):
     """
@@ -218,6 +231,7 @@ def test_variables_stand_over_the_file(tmp_path):
         ("CUSTOMER_CONTEXT_JWKS__MAX_AGE", "60", "CUSTOMER_CONTEXT_JWKS__MAX_AGE"),
         ("CUSTOMER_CONTEXT_JWKS__MAX_AGE_S", "soon", "CUSTOMER_CONTEXT_JWKS__MAX_AGE_S"),
         ("CUSTOMER_CONTEXT_WORKSPACES", "[", "CUSTOMER_CONTEXT_WORKSPACES"),
+        pytest.param("CUSTOMER_CONTEXT_WORKSPACES", "[" * 20_000, "CUSTOMER_CONTEXT_WORKSPACES", id="deep"),
         ("CUSTOMER_CONTEXT_WORKSPACES", "[]", "CUSTOMER_CONTEXT_WORKSPACES"),
         ("CUSTOMER_CONTEXT_ORIGIN", "", "CUSTOMER_CONTEXT_ORIGIN"),
         ("CUSTOMER_CONTEXT_DATA_DIR", "data", "CUSTOMER_CONTEXT_DATA_DIR"),
