@@ -103,7 +103,7 @@ def _kids(kids: Collection[str]) -> frozenset[str]:
     return frozenset(kids)
 
 
-def _unavailable(error: Exception) -> CustomerContextError:
+def _unavailable(error: BaseException) -> CustomerContextError:
     _LOG.warning("the replay store failed: %s", type(error).__name__)
     return CustomerContextError("replay_unavailable", hint=f"the replay store failed: {type(error).__name__}")
 
@@ -338,8 +338,12 @@ class AsyncCustomerContextVerifier(_Verifier):
             answer = store.use(claims.jti, self._procedure.remember_until(claims), claims.iat)
             if inspect.isawaitable(answer):
                 answer = await answer
-        except asyncio.CancelledError:
-            raise
+        except asyncio.CancelledError as error:
+            # Whoever cancels this call gets it back; a cancellation of the store's own making is a failure of that.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise _unavailable(error) from None
         except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them accepts
             raise _unavailable(error) from None
         self._accept(answer)

@@ -286,6 +286,22 @@ def test_a_cancelled_call_is_cancelled(asynchronous, mint):
         asyncio.run(cancel())
 
 
+def test_a_store_that_is_cancelled_by_itself_has_failed(asynchronous, mint):
+    """
+    A connection that somebody else gave up is a store that cannot tell; the call was not cancelled, so it is answered.
+    """
+
+    async def use(*_question):
+        given_up = asyncio.get_running_loop().create_future()
+        given_up.cancel()
+        await given_up
+
+    with pytest.raises(CustomerContextError) as refusal:
+        asyncio.run(asynchronous(SimpleNamespace(use=use)).verify(mint.signed()))
+
+    assert refusal.value.reason == "replay_unavailable"
+
+
 def test_tasks_share_a_verifier(asynchronous, mint):
     """
     However many tasks bring one token at once, exactly one call is accepted.
