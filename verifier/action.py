@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final
 
 import rfc8785
@@ -90,6 +91,7 @@ def read_idempotency_key(header: object) -> str | None:
     """
     if not isinstance(header, str):
         return None
+    header = str.__str__(header)  # a plain one, whatever a subclass says of itself
     bare = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
     return bare if is_idempotency_key(bare) else None
 
@@ -191,7 +193,7 @@ class _Walk:
         if kind is list or kind is tuple:
             return tuple([self.freeze(member, depth + 1) for member in value])
         if isinstance(value, Mapping):
-            return FrozenDict({self._name(name): self.freeze(member, depth + 1) for name, member in value.items()})
+            return FrozenDict({self._name(name): self.freeze(member, depth + 1) for name, member in _members(value)})
         raise ArgumentsError("the arguments hold a value that JSON does not have")
 
     def _name(self, name: object) -> str:
@@ -210,6 +212,14 @@ class _Walk:
             except UnicodeEncodeError:
                 raise ArgumentsError("the arguments hold a lone surrogate") from None
         return text
+
+
+def _members(value: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
+    # Taken at once, so that another thread cannot change them meanwhile, and one more at most than will be counted.
+    try:
+        return tuple(islice(value.items(), MAX_VALUES + 1))
+    except Exception:  # noqa: BLE001 -- a mapping that is not a dict may fail in any way; its text may hold arguments
+        raise ArgumentsError("the arguments cannot be read") from None
 
 
 def _safe_integer(value: int) -> int:

@@ -90,7 +90,8 @@ def parse_compact(token: object, *, kid_required: bool = True) -> UnverifiedToke
     Raises:
         MalformedToken: for anything else, of whatever type.
     """
-    if not isinstance(token, str) or len(token) > MAX_TOKEN_LENGTH or not token.isascii():
+    token = str.__str__(token) if isinstance(token, str) else ""  # a plain one, whatever a subclass says of itself
+    if not token or len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         raise MalformedToken("not a compact token of acceptable size")
     parts = token.encode("ascii").split(b".")
     if len(parts) != 3:

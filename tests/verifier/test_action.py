@@ -4,9 +4,10 @@ Only I-JSON within bounds has a digest, and what was digested is what comes out 
 
 import json
 import time
-from collections import OrderedDict
+from collections import OrderedDict, UserDict
 from decimal import Decimal
 from enum import IntEnum
+from itertools import count
 from types import MappingProxyType
 
 import pytest
@@ -216,6 +217,32 @@ def test_what_contains_itself_is_refused():
         digest(endless)
 
 
+class Failing(UserDict):
+    def __getitem__(self, key):
+        raise LookupError("secret")
+
+
+class Endless(UserDict):
+    def __iter__(self):
+        return map(str, count())
+
+    def __getitem__(self, key):
+        return key
+
+
+@pytest.mark.parametrize(
+    "arguments", [Failing(x=1), {"x": Failing(x=1)}, Endless()], ids=["at once", "within", "endless"]
+)
+def test_a_mapping_that_fails_has_no_digest(arguments):
+    """
+    Whatever a mapping of somebody else's raises, or however long it goes on, it ends as arguments that cannot be digested.
+    """
+    with pytest.raises(ArgumentsError) as refusal:
+        digest(arguments)
+
+    assert "secret" not in f"{refusal.value!r}"
+
+
 @pytest.mark.parametrize(
     "arguments", ['{"secret":1,"secret":2}', {"secret": float("nan")}, {"x": "secret\ud800"}, '"secret"']
 )
@@ -276,6 +303,20 @@ def test_an_idempotency_key(key):
     """
     assert is_idempotency_key(key)
     assert read_idempotency_key(key) == read_idempotency_key(f'"{key}"') == key
+
+
+def test_an_idempotency_key_is_read_as_plain_text():
+    """
+    A subclass of str does not say for itself how long it is or what it begins with.
+    """
+
+    class Lying(str):
+        __slots__ = ()
+
+        def __len__(self):
+            raise RuntimeError
+
+    assert type(read_idempotency_key(Lying(f'"{KEY}"'))) is str
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,30 @@ def test_what_is_no_compact_token_is_refused(token):
         parse_compact(token, kid_required=False)
 
 
+def test_a_token_is_read_as_plain_text():
+    """
+    A subclass of str does not say for itself how long it is, what it holds and which octets it stands for.
+    """
+
+    class Lying(str):
+        __slots__ = ()
+
+        def __len__(self):
+            return 1
+
+        def isascii(self):
+            raise RuntimeError
+
+        def encode(self, *_):
+            return b"e30.e30.AAAA"
+
+    text = token_of(HEADER, {"sub": "x"})
+
+    assert parse_compact(Lying(text)) == parse_compact(text)
+    with pytest.raises(MalformedToken):
+        parse_compact(Lying("a" * 100_000), kid_required=False)
+
+
 def test_the_length_is_bounded_exactly():
     """
     A token of `MAX_TOKEN_LENGTH` characters is read, one of a character more is not.
