@@ -57,7 +57,21 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command("verify")
+class _Command(click.Command):
+    """
+    Does not repeat a value that an option cannot take: whoever leaves one out has the token in its place.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter:
+            raise
+        except click.BadParameter as error:
+            raise click.BadParameter("not a value that it takes", ctx=error.ctx, param=error.param) from None
+
+
+@click.command("verify", cls=_Command)
 @_options
 def verify_command(**options: Any) -> None:
     """
@@ -73,7 +87,7 @@ def verify_command(**options: Any) -> None:
     sys.exit(0 if verdict is None else 1)
 
 
-@click.command("explain")
+@click.command("explain", cls=_Command)
 @_options
 def explain_command(**options: Any) -> None:
     """
@@ -134,7 +148,7 @@ def _now(at: float | None) -> float:
 
 
 def _token(text: str) -> str:
-    if text in ("", "-"):
+    if text in ("", "-") and sys.stdin is not None:
         text = sys.stdin.buffer.read(_MAX_INPUT).decode("utf-8", "replace")
     text = text.strip()
     try:

@@ -3,6 +3,7 @@
 """
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +17,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from verifier import action_digest
-from verifier.cli_verify import explain_command, verify_command
+from verifier.cli_verify import _token, explain_command, verify_command
 
 FIXTURE = json.loads((Path(__file__).parents[1] / "data" / "fixture.json").read_text())
 ISSUER, AUDIENCE, NOW = FIXTURE["issuer"], FIXTURE["audience"], FIXTURE["now"]
@@ -174,6 +175,10 @@ def test_the_signature_is_never_printed(command: click.Command, flags: tuple[str
         run(command, *flags, *spoil.replace("{}", token).split(), jwks=jwks),
         run(command, *flags, stdin=spoil.replace("{}", token), jwks=jwks),
         run(command, *flags, token, jwks=jwks, issuer="https://elsewhere.test", tolerance="61"),
+        *(
+            run(command, *flags, jwks=jwks, **{option: spoil.replace("{}", token)})
+            for option in ("at", "tolerance", "level", "confirmation", "max_auth_age", "max_confirmation_age")
+        ),
     ]
 
     assert not [piece for piece in pieces for result in results if piece in result.output]
@@ -189,6 +194,16 @@ def test_junk_is_a_malformed_token(stdin: bytes, jwks: str):
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["reason"] == "malformed"
+
+
+def test_a_closed_standard_input_holds_no_token(monkeypatch: pytest.MonkeyPatch):
+    """
+    A program that is started without one is told that there is no token, not where the program broke.
+    """
+    monkeypatch.setattr(sys, "stdin", None)
+
+    assert _token("") == ""
+    assert _token("-") == "-"
 
 
 def test_verify_as_json(jwks: str):
