@@ -92,6 +92,8 @@ def _write(options: dict[str, Any], now: float) -> RequestedWrite | None:
 def _post(url: str, form: dict[str, str]) -> dict[str, Any]:
     try:
         response = httpx2.post(url, data=form, timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False)
+    except UnicodeEncodeError:
+        fail("an option holds octets that are not UTF-8")
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         fail(f"{url} cannot be reached: {type(error).__name__}; is the service running?")
     try:

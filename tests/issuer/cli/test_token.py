@@ -209,6 +209,17 @@ def test_a_bad_option_is_a_usage_error(ask, words):
     assert result.stderr.startswith("Usage: ")
 
 
+@pytest.mark.parametrize("option", ["--scope", "--audience"])
+def test_octets_that_are_no_text_are_said_so_in_one_line(ask, option):
+    """
+    What a terminal of another encoding hands over does not end in a traceback.
+    """
+    result = ask(*READ, option, "orders:read\udcff")
+
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert "UTF-8" in result.stderr
+
+
 def test_a_service_that_does_not_run_is_said_so_in_one_line(run, elsewhere):
     """
     Without an issuer there is no traceback, but the URL that nobody answers at.
