@@ -42,6 +42,7 @@ def command(config: Path | None, host: str, port: int | None, workers: int) -> N
     settings = read_settings(config)
     if workers > 1:
         fail("more than one worker needs a shared store (redis_url); without one, run a single worker")
+    _check_host(host)
     configure_logging(settings.log_level, json=settings.log_format == "json")
     app = create_app(build_service(settings))
     # When it has shut down, uvicorn raises the signal again; this handler, which it knows from Ctrl-C, makes that exit with 0.
@@ -60,6 +61,16 @@ def command(config: Path | None, host: str, port: int | None, workers: int) -> N
         limit_concurrency=_MAX_CONNECTIONS,
         backlog=_BACKLOG,
     )
+
+
+def _check_host(host: str) -> None:
+    try:
+        octets = host.encode("idna")
+    except UnicodeError:
+        octets = b""
+    # An empty one, such as a variable that is not set, would mean every address of the machine.
+    if not octets:
+        fail("--host is the name or address to bind, such as 127.0.0.1, or 0.0.0.0 for every one")
 
 
 def _port(origin: str) -> int:

@@ -91,6 +91,27 @@ def test_a_bad_option_is_a_usage_error(serve, words):
     assert result.stderr.startswith("Usage: ")
 
 
+@pytest.mark.parametrize("host", ["", "a..b", "\udcff", "x" * 64])
+def test_a_host_that_is_no_name_is_one_line(serve, host):
+    """
+    What could not be looked up ends like every other mistake, and nothing at all is not taken for every address.
+    """
+    result, given = serve("--host", host)
+
+    assert (result.exit_code, given, len(result.stderr.splitlines())) == (2, {}, 1)
+    assert "--host" in result.stderr
+
+
+@pytest.mark.parametrize("host", ["localhost", "::1", "0.0.0.0", "fe80::1%eth0", "id.example.com", "bücher.example"])
+def test_a_host_is_bound_as_it_is(serve, host):
+    """
+    Names and addresses of both families are passed on.
+    """
+    result, given = serve("--host", host)
+
+    assert (result.exit_code, given["host"]) == (0, host)
+
+
 def test_uvicorn_is_told_to_keep_to_itself(serve):
     """
     It binds loopback unless told otherwise, trusts no proxy's headers, logs no request and has bounds.
