@@ -84,7 +84,9 @@ def authenticate_by_assertion(workspace: Workspace, form: Form, now: float) -> A
     client = workspace.clients.get(claimed) if isinstance(claimed, str) else None
     keys = {} if client is None else client.keys
     try:
-        assertion = verify_assertion(unverified, CLIENT_ASSERTION, keys=keys, audience=workspace.issuer, now=now)
+        assertion = verify_assertion(
+            unverified, CLIENT_ASSERTION, keys=keys, audience=workspace.issuer, now=now, checks=workspace.most_keys
+        )
     except AssertionRefused as refusal:
         raise invalid_client(reason=f"client_assertion:{refusal}") from None
     if client is None or not assertion.iss == assertion.sub == client.client_id:

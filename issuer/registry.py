@@ -170,6 +170,8 @@ class Workspace:
     """
     One tenant: an issuer URL (D3), the connections behind it, and those who may ask or administer.
 
+    `most_keys` is how many keys the client with the most of them authenticates with, at least 1.
+
     Raises:
         ValueError: for an audience in two connections (D13), an action name in two connections, or a mapping key that is not
             the name of its value.
@@ -181,6 +183,7 @@ class Workspace:
     connections: tuple[Connection, ...]
     clients: Mapping[str, Client]
     admins: Mapping[str, Admin]
+    most_keys: int = field(init=False, repr=False, compare=False)
     _connections: Mapping[str, Connection] = field(init=False, repr=False, compare=False)
     _actions: Mapping[str, tuple[Connection, Action]] = field(init=False, repr=False, compare=False)
 
@@ -195,6 +198,7 @@ class Workspace:
         object.__setattr__(self, "_actions", _by_name(actions, "action"))
         object.__setattr__(self, "clients", _frozen(self.clients))
         object.__setattr__(self, "admins", _frozen(self.admins))
+        object.__setattr__(self, "most_keys", max((len(each.keys) for each in self.clients.values()), default=1) or 1)
 
     def connection_of(self, audience: str) -> Connection | None:
         """

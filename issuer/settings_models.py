@@ -127,10 +127,10 @@ class ClientSettings(_Table):
     """
 
     client_id: Annotated[str, AfterValidator(formats.client_id)] = Field(description="Its id, 1 to 255 characters")
-    jwks_file: _File | None = Field(default=None, description="Public keys of its assertions and actor tokens")
+    jwks_file: _File | None = Field(default=None, description="Public keys of its assertions and actor tokens; at most 8")
     secret_sha256: _Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
     subject_jwks_file: _File | None = Field(
-        default=None, description="Public keys of the subject tokens it signs itself"
+        default=None, description="Public keys of the subject tokens it signs itself; at most 8"
     )
     connections: Annotated[tuple[_Label, ...], Field(min_length=1, max_length=64), AfterValidator(_distinct)] = Field(
         description="Connections it may target, 1 to 64"
@@ -162,7 +162,7 @@ class AdminSettings(_Table):
     """
 
     name: _Label = Field(description="Name that stands in the audit trail")
-    jwks_file: _File | None = Field(default=None, description="Public keys of its assertions")
+    jwks_file: _File | None = Field(default=None, description="Public keys of its assertions; at most 8")
     secret_sha256: _Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
     permissions: Annotated[tuple[Permission, ...], Field(min_length=1), AfterValidator(_distinct)] = Field(
         description="What it may do; everything else is refused"

@@ -7,6 +7,7 @@ whole: an operator who put it there counts on it.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from verifier.es256 import PublicKey
 from verifier.jwk import MAX_DOCUMENT_OCTETS, UnusableKeySet, parse_key_set
@@ -26,6 +27,8 @@ from .settings_rules import Ownership
 __all__ = ["build_registry"]
 
 _Keys = Mapping[str, PublicKey]
+# As many as secrets. An assertion without a kid is checked against each of them, by whomever it was sent.
+_MAX_KEYS: Final = 8
 
 
 def build_registry(settings: Settings) -> Registry:
@@ -89,6 +92,8 @@ def _key_set(file: Path) -> _Keys:
         raise _Unusable(f"has entries that are no public ES256 keys with a kid of their own ({faults})")
     if not keys:
         raise _Unusable("holds no key")
+    if len(keys) > _MAX_KEYS:
+        raise _Unusable(f"holds more than {_MAX_KEYS} keys")
     return keys
 
 

@@ -259,6 +259,17 @@ def test_no_key_verifies_nothing(sign, verify):
         verify(sign(), keys={})
 
 
+@pytest.fixture
+def checked(monkeypatch) -> list[Any]:
+    """
+    Collect what signatures are checked with.
+    """
+    checked: list[Any] = []
+    check = issuer.assertions.signature_is_valid
+    monkeypatch.setattr(issuer.assertions, "signature_is_valid", lambda *asked: checked.append(asked) or check(*asked))
+    return checked
+
+
 @pytest.mark.parametrize(
     ("changes", "keys"),
     [
@@ -269,18 +280,29 @@ def test_no_key_verifies_nothing(sign, verify):
     ],
     ids=["no client", "no client, no kid", "unknown kid", "wrong signature"],
 )
-def test_a_refusal_costs_one_signature_check(changes, keys, sign, verify, monkeypatch):
+def test_a_refusal_costs_one_signature_check(changes, keys, sign, verify, checked):
     """
     te-invalid-client: the time of the answer does not tell whether the client or the kid is known.
     """
-    checked = []
-    check = issuer.assertions.signature_is_valid
-    monkeypatch.setattr(issuer.assertions, "signature_is_valid", lambda *asked: checked.append(asked) or check(*asked))
-
     with pytest.raises(AssertionRefused):
         verify(sign(**changes), **({} if keys is None else {"keys": keys}))
 
     assert len(checked) == 1
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_a_refusal_without_a_kid_costs_what_the_most_keys_cost(known, sign, checked):
+    """
+    te-invalid-client: where some client has two keys, a client with fewer, or nobody, is refused after two checks as well.
+    """
+    keys = dict(list({kid: private_key(kid).public_key() for kid in ("client-1", "client-2")}.items())[:known])
+
+    with pytest.raises(AssertionRefused):
+        verify_assertion(
+            sign(key="subject-1", header={"kid": ...}), ACTOR_TOKEN, keys=keys, audience=AUDIENCE, now=NOW, checks=2
+        )
+
+    assert len(checked) == 2
 
 
 def test_a_second_implementation_signs_what_is_accepted(site, verify):

@@ -147,6 +147,21 @@ def test_one_unusable_entry_spoils_the_file(folder):
     assert private["d"] not in str(caught.value)
 
 
+def test_a_client_has_eight_keys_at_most(folder):
+    """
+    Each of them is tried with an assertion that names none, so their number is bounded like that of the secrets.
+    """
+    keys = [generate_key() for _ in range(9)]
+    file = folder / "clients" / "orc_main.jwks.json"
+
+    write_keys(file, *keys[:8])
+    workspace = build(folder).workspace("demo")
+    write_keys(file, *keys)
+
+    assert workspace.most_keys == len(workspace.clients["orc_main"].keys) == 8
+    assert problems(folder) == ["workspaces[0].clients[0].jwks_file"]
+
+
 def test_no_key_serves_two_roles(folder):
     """
     A key that signs client assertions and subject tokens is refused, also under two kids.
