@@ -127,7 +127,9 @@ class ClientSettings(_Table):
     """
 
     client_id: Annotated[str, AfterValidator(formats.client_id)] = Field(description="Its id, 1 to 255 characters")
-    jwks_file: _File | None = Field(default=None, description="Public keys of its assertions and actor tokens; at most 8")
+    jwks_file: _File | None = Field(
+        default=None, description="Public keys of its assertions and actor tokens; at most 8"
+    )
     secret_sha256: _Digests = Field(default=(), description="Digests of its secrets, instead of keys; at most 8")
     subject_jwks_file: _File | None = Field(
         default=None, description="Public keys of the subject tokens it signs itself; at most 8"
