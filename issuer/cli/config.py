@@ -43,8 +43,8 @@ def _check(config: Path | None) -> None:
             click.echo(f"{workspace.name}: {error}", err=True)
             continue
         click.echo(
-            f"{workspace.name}: {workspace.issuer}, {len(workspace.connections)} connections, "
-            f"{len(workspace.clients)} clients, key {ring.active.kid} signs"
+            f"{workspace.name}: {workspace.issuer}; connections: {len(workspace.connections)}; "
+            f"clients: {len(workspace.clients)}; key {ring.active.kid} signs"
         )
     if problems:
         fail("the configuration is readable, but not every ring is")

@@ -6,13 +6,12 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from keys import FileKeyStore, KeyRing, RevisionConflict, create_ring, inventory, revoke, rotate
+from keys import FileKeyStore, KeyRing, RevisionConflict, create_ring, inventory, revoke, rotate, utc
 
 from ..settings import Settings, build_registry
 from ..settings_sealing import key_times, load_sealing_keys, ring_path
@@ -20,10 +19,17 @@ from .options import config_option, fail, read_settings, readable_errors, worksp
 
 __all__ = ["command"]
 
-_NEXT = {
+_NEXT: Final = {
     "may_activate": "may become active",
     "rotation_due": "rotation due",
     "unpublish": "leaves the key set",
+}
+# The words of `list` for facts whose names in JSON are others.
+_LABELS: Final = {
+    "retired": "retiring",
+    "unpublish_at": "leaves the key set",
+    "next_rotation_at": "may rotate from",
+    "trusted_until": "trusted until",
 }
 _workspace_option = click.option("--workspace", help="The workspace; needed when there is more than one.")
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -171,18 +177,14 @@ def _show(facts: Mapping[str, Any], notices: tuple[str, ...], *, as_json: bool) 
         click.echo(json.dumps({**facts, "notices": notices}, indent=2))
         return
     for name, value in facts.items():
-        shown = _time(value) if name.endswith(("_at", "_until")) else value
-        click.echo(f"{name.replace('_', ' '):<17} {shown}")
+        shown = utc(value) if name.endswith(("_at", "_until")) else value
+        click.echo(f"{_LABELS.get(name, name):<18}  {'none' if shown is None else shown}")
     for notice in notices:
         click.echo(f"note: {notice}")
 
 
 def _row(row: Mapping[str, Any]) -> str:
     following = row["next"]
-    what = "" if following is None else f"{_NEXT[following['what']]} {_time(following['at'])}"
+    what = "" if following is None else f"{_NEXT[following['what']]} {utc(following['at'])}"
     reason = "" if row["reason"] is None else f"  ({row['reason']})"
     return f"  {row['kid']}  {row['state']:<8}  {what}{reason}".rstrip()
-
-
-def _time(instant: int) -> str:
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -17,7 +17,7 @@ def test_a_good_configuration_is_ok(run, dev):
 
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert result.stdout.splitlines()[0].startswith("demo: http://127.0.0.1:8000/w/demo, ")
+    assert result.stdout.splitlines()[0].startswith("demo: http://127.0.0.1:8000/w/demo; ")
     assert result.stdout.splitlines()[-1] == "ok"
 
 
