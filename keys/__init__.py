@@ -65,7 +65,7 @@ from .store_errors import (
 from .store_file import FileKeyStore
 from .timing import KeyTimes, utc
 from .transfer import export_blob, import_blob, reseal, sealed_with
-from .transfer_errors import RingOlder, RingUnrelated
+from .transfer_errors import NameTaken, RingOlder, RingUnrelated
 
 __all__ = [
     "ALARM_S",
@@ -94,6 +94,7 @@ __all__ = [
     "KeysError",
     "LocalSigner",
     "LoosePermissions",
+    "NameTaken",
     "Planned",
     "PlannedStep",
     "PrivateJWK",

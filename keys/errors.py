@@ -22,6 +22,7 @@ Everything that can go wrong with keys.
         ├── RingOfAnotherWorkspace  the stored ring belongs to another workspace
         ├── RingRolledBack          the stored ring is older than one that was there before
         ├── RevisionConflict        somebody else saved in between
+        ├── NameTaken               what a ring is to be set aside as exists
         ├── RingOlder               a ring to be put in place is older than what is known
         ├── RingUnrelated           a ring to be put in place is not what the stored one has become
         ├── LoosePermissions        others may read or write a file that must be private

@@ -108,12 +108,13 @@ def move_private_file(path: Path, target: Path) -> None:
 
     Raises:
         FileNotFoundError: when it does not exist.
-        FileUnwritable: when there is something of that name, or the file cannot be moved; its `outcome` says what it has.
+        FileExistsError: when there is something of that name.
+        FileUnwritable: when the file cannot be moved; its `outcome` is `unknown` when it may have both names.
     """
     try:
         # Unlike a rename, a link never replaces what another program puts there meanwhile.
         os.link(path, target, follow_symlinks=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, FileExistsError):
         raise
     except OSError as error:
         raise FileUnwritable(path=target, problem=str(error.strerror), outcome="unchanged") from error

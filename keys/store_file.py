@@ -19,6 +19,7 @@ from .sealing import MAX_BLOB_OCTETS, open_ring, seal_ring
 from .sealing_key import SealingKeys
 from .store import check_label
 from .store_errors import RevisionConflict, RingMissing, RingRolledBack
+from .transfer_errors import NameTaken
 
 __all__ = ["FileKeyStore"]
 
@@ -146,11 +147,15 @@ class FileKeyStore:
 
         Raises:
             RingMissing: when there is no file.
-            FileUnwritable: when it cannot be renamed, or there is a file of that name.
+            NameTaken: when there is something of the other name.
+            FileUnwritable: when it cannot be renamed.
             StoreBusy: when another process keeps the lock.
         """
         aside = self._path.with_name(f"{self._path.name}.{check_label(label)}")
-        await asyncio.to_thread(self._locked, lambda: move_private_file(self._path, aside))
+        try:
+            await asyncio.to_thread(self._locked, lambda: move_private_file(self._path, aside))
+        except FileExistsError:
+            raise NameTaken(where=self.where, name=str(aside)) from None
         return str(aside)
 
     async def stamp(self) -> tuple[int, int, int, int] | None:

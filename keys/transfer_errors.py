@@ -4,7 +4,20 @@ What can go wrong when a ring is put in the place of another one; the tree stand
 
 from .store_errors import StoreError
 
-__all__ = ["RingOlder", "RingUnrelated"]
+__all__ = ["NameTaken", "RingOlder", "RingUnrelated"]
+
+
+class NameTaken(StoreError):
+    """
+    Raised when there is something already under the name that a ring is to be set aside as.
+    """
+
+    code = "name_taken"
+
+    def __init__(self, *, where: str, name: str) -> None:
+        super().__init__(f"{where} is not set aside: there is something of the name {name}. Take another label.")
+        self.where = where
+        self.name = name
 
 
 class RingOlder(StoreError):

@@ -43,6 +43,7 @@ DOORS = {
         "pydantic": ["settings*.py"],
         "pydantic_core": ["settings*.py"],
         "pydantic_settings": ["settings*.py"],
+        "redis": ["redis_clients.py", "redis_connection.py"],
         "structlog": ["logs.py"],
         "uvicorn": ["cli/serve.py"],
     },

@@ -9,7 +9,7 @@ import pytest
 
 from keys import (
     FileKeyStore,
-    FileUnwritable,
+    NameTaken,
     RevisionConflict,
     RingCorrupt,
     RingMissing,
@@ -258,12 +258,12 @@ def test_setting_aside_replaces_nothing(saved, path):
         run(saved.set_aside("b"))
     path.with_name("acme.jwe.a").rename(path)
     path.with_name("acme.jwe.b").write_bytes(b"")
-    with pytest.raises(FileUnwritable) as refusal:
+    with pytest.raises(NameTaken) as refusal:
         run(saved.set_aside("b"))
     with pytest.raises(ValueError, match="label"):
         run(saved.set_aside("../b"))
 
-    assert refusal.value.outcome == "unchanged"
+    assert refusal.value.name == f"{path}.b"
     assert run(saved.load())[1] == 1
 
 

@@ -1,0 +1,125 @@
+"""
+What a Redis must be before keys are kept in it: new enough, and set up to have them after a restart.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Protocol
+
+from keys import KeysError
+
+from .redis_connection import RedisConnection, RedisUnavailable
+
+__all__ = ["CheckReport", "Persistence", "RedisTooOld", "RedisVolatile", "check_persistence", "check_version"]
+
+Persistence = Literal["yes", "no", "unknown"]
+
+_LEAST_VERSION: Final = 7
+
+
+class RedisTooOld(KeysError):
+    """
+    Raised when a server is older than Redis 7; every Valkey is new enough.
+    """
+
+    code = "redis_too_old"
+
+    def __init__(self, where: str, version: str) -> None:
+        """
+        Name the place and what the server says it is.
+        """
+        super().__init__(f"{where} is Redis {version[:20]}; at least Redis {_LEAST_VERSION}, or any Valkey, is needed.")
+        self.where = where
+        self.version = version
+
+
+class RedisVolatile(KeysError):
+    """
+    Raised when a server keeps nothing over a restart, or throws out what it pleases, which would end every key and token.
+    """
+
+    code = "redis_volatile"
+
+    def __init__(self, where: str) -> None:
+        """
+        Name the place.
+        """
+        super().__init__(
+            f"{where} may lose keys: it neither writes an append-only file nor snapshots, or evicts keys that do not expire. Turn on "
+            "`appendonly` and `maxmemory-policy noeviction`, or name another Redis in `keys_redis_url`, or say with "
+            "`keys_redis_allow_volatile = true` that keys may be lost."
+        )
+        self.where = where
+
+
+class CheckReport(Protocol):
+    """
+    Told of what could not be found out: `redis_persistence_unknown`.
+    """
+
+    def __call__(self, event: str, **facts: str | int | None) -> None:
+        """
+        Take note of one event.
+        """
+        ...
+
+
+async def check_version(connection: RedisConnection) -> None:
+    """
+    See to it that every server is new enough for what is asked of it; one that does not tell its version passes.
+
+    Raises:
+        RedisTooOld: when one is not.
+        RedisUnavailable: when one does not answer.
+    """
+    for members in await _info(connection, "server"):
+        version = str(members.get("redis_version", _LEAST_VERSION))
+        major = version.partition(".")[0]
+        if not major.isdigit() or int(major) < _LEAST_VERSION:
+            raise RedisTooOld(connection.where, version)
+
+
+async def check_persistence(connection: RedisConnection, *, allow_volatile: bool, report: CheckReport) -> None:
+    """
+    See to it that every server writes what it is told to a disk and keeps it; what cannot be found out is reported.
+
+    Raises:
+        RedisVolatile: when one does not, unless *allow_volatile*.
+        RedisUnavailable: when one does not answer.
+    """
+    found = await _persistence(connection)
+    if "no" in found and not allow_volatile:
+        raise RedisVolatile(connection.where)
+    if "unknown" in found:
+        report("redis_persistence_unknown", where=connection.where)
+
+
+async def _persistence(connection: RedisConnection) -> set[Persistence]:
+    try:
+        answers = await connection.each_primary("CONFIG GET", "appendonly", "save", "maxmemory-policy")
+    except RedisUnavailable as error:
+        if not error.is_refusal:
+            raise
+        # Managed services forbid CONFIG; what they say about the append-only file is enough when it is on.
+        told = await _info(connection, "persistence")
+        return {"yes" if members.get("aof_enabled") == 1 else "unknown" for members in told} or {"unknown"}
+    return {_configured(answer) for answer in answers}
+
+
+def _configured(answer: Any) -> Persistence:
+    if not isinstance(answer, Mapping) or not {"appendonly", "save"} <= answer.keys():
+        return "unknown"
+    evicts = str(answer.get("maxmemory-policy")).startswith("allkeys")
+    return "yes" if (answer["appendonly"] == "yes" or answer["save"]) and not evicts else "no"
+
+
+async def _info(connection: RedisConnection, section: str) -> list[Mapping[str, Any]]:
+    """
+    Ask every server about itself; nothing comes back where that is forbidden.
+    """
+    try:
+        answers = await connection.each_primary("INFO", section)
+    except RedisUnavailable as error:
+        if error.is_refusal:
+            return []
+        raise
+    return [answer for answer in answers if isinstance(answer, Mapping)]
