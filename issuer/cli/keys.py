@@ -133,7 +133,8 @@ def _rotate(
     _show(facts, outcome.notices, as_json=as_json)
 
 
-@command.command("revoke")
+# A kid may begin with a dash, which must not make an option of it: in an emergency nobody thinks of `--`.
+@command.command("revoke", context_settings={"ignore_unknown_options": True})
 @config_option
 @_workspace_option
 @_json_option

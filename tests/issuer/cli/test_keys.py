@@ -198,6 +198,16 @@ def test_revoking_a_standby_leaves_the_active_key_alone(keys, listed):
     assert "(leaked)" in keys("list").stdout
 
 
+@pytest.mark.parametrize("kid", ["-abc", "--abc", "-", "-h_-"])
+def test_a_kid_may_begin_with_a_dash(keys, kid):
+    """
+    It is taken for a kid wherever it stands, and the answer is that the ring has none of it.
+    """
+    results = [keys("revoke", kid, "--reason", "leaked"), keys("revoke", "--reason", "leaked", kid)]
+
+    assert [(result.exit_code, "holds no key" in result.stderr) for result in results] == [(2, True)] * 2
+
+
 @pytest.mark.parametrize("words", [("no-such-kid", "--reason", "leaked"), ("no-such-kid",), ()])
 def test_what_cannot_be_revoked_is_left_alone(keys, dev, words):
     """
