@@ -55,7 +55,7 @@ class TrailUnavailable(AuditError):
         """
         Name the trail, and what went wrong in words without contents.
         """
-        super().__init__(f"The audit trail {where} is not available: {problem}. Nothing was changed.")
+        super().__init__(f"The audit trail {where} is not available, and nothing was changed: {problem.rstrip('.')}.")
         self.where = where
         self.problem = problem
 

@@ -157,7 +157,9 @@ class TrailVerification:
             self._take_without_first(signed, line)
         elif not self._keys.are_known:
             self._accept(record, line, is_trusted=False)
-        elif (key := self._keys.key_of(record.seq)) and mac_is_valid(key, signed.content, signed.mac):
+        elif (key := self._keys.key_of(record.seq, furthest=_MAX_MISSING)) and mac_is_valid(
+            key, signed.content, signed.mac
+        ):
             self._accept(record, line, is_trusted=True)
         else:
             self._count_as_wrong("changed")
@@ -255,7 +257,7 @@ class _EpochKeys:
         self.epoch = epoch
         self._next = self._ahead = None if key is None else (seq, key)
 
-    def key_of(self, seq: int, *, furthest: int = _MAX_MISSING) -> bytes | None:
+    def key_of(self, seq: int, *, furthest: int) -> bytes | None:
         """
         Return the key of a record that is not before the next one; None when none is known or it is too far away.
         """
@@ -271,5 +273,5 @@ class _EpochKeys:
         """
         Forget the keys before that of record *seq*.
         """
-        key = self.key_of(seq)
+        key = self.key_of(seq, furthest=_MAX_MISSING + 1)
         self._next = self._ahead = None if key is None else (seq, key)
