@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -28,6 +28,9 @@ __all__ = ["explain_command", "verify_command"]
 _MARKS: Final = {"holds": "ok", "fails": "FAILS", "not_checked": "-"}
 _MAX_INPUT: Final = 64 * 1024
 _MAX_TIME: Final = 2**53 - 1
+
+_Given = TypeVar("_Given")
+_Read = TypeVar("_Read")
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -134,9 +137,16 @@ def _explanation(options: dict[str, Any]) -> Explanation:
 
 
 def _keys(options: dict[str, Any]) -> FixedKeySource | KeySource:
-    if options["jwks"] is not None:
-        return FixedKeySource(_read("--jwks", options["jwks"], MAX_DOCUMENT_OCTETS))
-    return KeySource(jwks_url(options["issuer"]))
+    if options["jwks"] is None:
+        return KeySource(_of_option("--issuer", jwks_url, options["issuer"]))
+    return _of_option("--jwks", FixedKeySource, _read("--jwks", options["jwks"], MAX_DOCUMENT_OCTETS))
+
+
+def _of_option(option: str, read: Callable[[_Given], _Read], value: _Given) -> _Read:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from None
 
 
 def _now(at: float | None) -> float:

@@ -343,7 +343,7 @@ def test_issuer_and_audience_are_required(missing: str):
 @pytest.mark.parametrize("text", ["", "no JSON", '{"keys": []}', '{"keys": [{"kty": "oct"}]}', " " * 65_537])
 def test_a_key_set_that_cannot_be_used_is_a_usage_error(text: str, tmp_path: Path):
     """
-    A file without a usable key, or larger than a key set may be, exits with 2.
+    A file without a usable key, or larger than a key set may be, exits with 2 and names the option.
     """
     path = tmp_path / "jwks.json"
     path.write_text(text)
@@ -351,7 +351,7 @@ def test_a_key_set_that_cannot_be_used_is_a_usage_error(text: str, tmp_path: Pat
     result = run(verify_command, signed(), jwks=str(path))
 
     assert result.exit_code == 2
-    assert "Error: " in result.stderr
+    assert "Error: --jwks: " in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -364,6 +364,7 @@ def test_an_issuer_that_keys_are_not_fetched_from_is_a_usage_error(issuer: str):
     result = run(verify_command, signed(), issuer=issuer)
 
     assert result.exit_code == 2
+    assert "Error: --issuer: " in result.stderr
 
 
 def test_keys_are_fetched_from_the_issuer(published: PublishedKeys):
