@@ -13,6 +13,7 @@ import click
 import httpx2
 
 from keys import KeysError
+from verifier.levels import LEVELS
 from verifier.strict_json import StrictJSONError, loads_object
 
 from ..orchestrator import Ask, Orchestrator, RequestedWrite, load_orchestrator, new_idempotency_key
@@ -32,7 +33,9 @@ _TIMEOUT_S: Final = 10
     help="Folder with orchestrator.json and its two keys, as `customer-context init` writes it.",
 )
 @click.option("--sub", required=True, help="The customer's id.")
-@click.option("--level", type=click.Choice(["low", "standard", "high"]), default="standard", show_default=True)
+@click.option(
+    "--level", type=click.Choice(LEVELS), default="standard", show_default=True, help="How well they were verified."
+)
 @click.option("--auth-age", type=click.IntRange(0), default=60, show_default=True, help="Seconds since they signed in.")
 @click.option("--audience", help="The API the token is for; by default the orchestrator's.")
 @click.option("--scope", help="Scope words.")
@@ -49,7 +52,11 @@ def command(folder: Path, **options: Any) -> None:
     """
     try:
         orchestrator = load_orchestrator(folder)
-    except (OSError, ValueError, KeysError) as error:
+    except OSError as error:
+        fail(
+            f"{error.filename}: {error.strerror}; --orchestrator names the folder with orchestrator.json and its two keys"
+        )
+    except (ValueError, KeysError) as error:
         fail(f"{folder}: {error}")
     now = time.time()
     form = asyncio.run(orchestrator.form(_ask(orchestrator, options, now), now))
