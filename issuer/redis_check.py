@@ -44,8 +44,8 @@ class RedisVolatile(KeysError):
         Name the place.
         """
         super().__init__(
-            f"{where} may lose keys: it neither writes an append-only file nor snapshots, or evicts keys that do not expire. Turn on "
-            "`appendonly` and `maxmemory-policy noeviction`, or name another Redis in `keys_redis_url`, or say with "
+            f"{where} may lose keys: it neither writes an append-only file nor snapshots, or evicts keys that do not expire. "
+            "Set `appendonly yes` and `maxmemory-policy noeviction`, or name another Redis in `keys_redis_url`, or say with "
             "`keys_redis_allow_volatile = true` that keys may be lost."
         )
         self.where = where
