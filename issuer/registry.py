@@ -1,5 +1,5 @@
 """
-Who may ask for what, as frozen facts that the token endpoint works with ("Who may ask for what" in the design).
+Who may ask for what, as frozen facts that the token endpoint works with; what is not listed is refused.
 
 A `Registry` is built once from checked settings and never changes. It knows nothing of files, of TOML or of pydantic, so that a
 test builds one by hand. What could make a token mean two things (an audience in two connections, a client with two ways to

@@ -1,5 +1,5 @@
 """
-What must hold between the fields of a configuration ("Who may ask for what"; D3, D8, D13).
+What must hold between the fields of a configuration (D3, D8, D13).
 
 Every rule is a generator over settings whose single fields are already in order; it yields what is wrong and where, so that
 everything is reported at once.

@@ -5,6 +5,7 @@ Formatting, docstrings and the order of `__all__` are ruff's; what no tool knows
 """
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -125,6 +126,16 @@ def test_what_a_module_exports_is_complete(module: str):
     public = {name for name in defined(tree) if not name.startswith("_")} if exports else set()
 
     assert public <= exported <= bound(tree)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_decision_that_is_named_can_be_read(module: str):
+    """
+    "(D5)" in a module names an entry of the decisions, where the standards leave a choice.
+    """
+    entries = set(re.findall(r"^\*\*(D\d+)\.", (ROOT / ".github" / "DECISIONS.md").read_text(), re.MULTILINE))
+
+    assert set(re.findall(r"\bD\d{1,2}\b", (ROOT / module).read_text())) <= entries
 
 
 def test_every_test_says_what_it_shows():

@@ -54,7 +54,7 @@ def store(path, sealing):
 @pytest.fixture(scope="session")
 def demo_key():
     """
-    The demo key of the worked example in decisions.md, derived from a public label.
+    The demo key of the worked example, derived from a public label.
     """
     order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
     label = hashlib.sha256(b"caplo demo signing key, TEST ONLY").digest()

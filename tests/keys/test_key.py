@@ -19,7 +19,7 @@ from keys.key import ALGORITHMS, Algorithm, check_public_jwk
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
-# decisions.md, "Worked example": derived from a public label, never to be used.
+# The worked example of tests/verifier/test_decisions.py: derived from a public label, never to be used.
 DEMO_KID = "lxn_9vHeTQ4ezB3BeyXJr_oRIq0WKNfdgC-fwyOEmUA"
 DEMO_PUBLIC = {
     "kty": "EC",
@@ -49,7 +49,7 @@ def demo_scalar():
 
 def test_the_demo_key_has_its_documented_kid_and_form():
     """
-    The computed example of decisions.md comes out: kid, members and their order.
+    The worked example comes out: kid, members and their order.
     """
     key = import_private_jwk(private_jwk(demo_scalar()))
 
