@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from verifier.claims import MAX_IDENTIFIER_LENGTH, MAX_JTI_LENGTH, is_time
 from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
 from verifier.es256 import ALGORITHM, PublicKey, signature_is_valid
 
@@ -26,8 +27,6 @@ __all__ = [
 
 _MAX_AHEAD_S: Final = 5
 _MAX_LIFETIME_S: Final = 300
-_MAX_TIME: Final = 2**53 - 1
-_MAX_JTI: Final = 256
 # A key nobody holds any more: an unknown client or kid costs what a wrong signature does.
 _NOBODY: Final[PublicKey] = ec.generate_private_key(ec.SECP256R1()).public_key()
 
@@ -64,7 +63,7 @@ class Assertion:
     """
 
     iss: str
-    sub: str
+    sub: str = field(repr=False)
     jti: str
     exp: float
     claims: Mapping[str, Any] = field(repr=False)
@@ -112,7 +111,11 @@ def verify_assertion(
         raise AssertionRefused("audience")
     exp = _check_times(claims, kind, now)
     return Assertion(
-        iss=_text(claims, "iss"), sub=_text(claims, "sub"), jti=_text(claims, "jti", _MAX_JTI), exp=exp, claims=claims
+        iss=_text(claims, "iss"),
+        sub=_text(claims, "sub"),
+        jti=_text(claims, "jti", MAX_JTI_LENGTH),
+        exp=exp,
+        claims=claims,
     )
 
 
@@ -153,13 +156,12 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     if name not in claims:
         return None
     value = claims[name]
-    if type(value) not in (int, float) or not 0 <= value <= _MAX_TIME:
+    if not is_time(value):
         raise AssertionRefused(name)
-    time: float = value
-    return time
+    return value
 
 
-def _text(claims: Mapping[str, Any], name: str, longest: int = 1024) -> str:
+def _text(claims: Mapping[str, Any], name: str, longest: int = MAX_IDENTIFIER_LENGTH) -> str:
     value = claims.get(name)
     if not isinstance(value, str) or not 0 < len(value) <= longest:
         raise AssertionRefused(name)

@@ -42,7 +42,7 @@ class Ask:
     What one token is asked for: the customer as they signed in, the API, and a scope, an action or both.
     """
 
-    sub: str
+    sub: str = field(repr=False)
     acr: Level
     auth_time: int
     audience: str

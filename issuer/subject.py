@@ -3,10 +3,10 @@ For whom and through whom: subject and actor tokens that an orchestrator signs (
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from verifier.claims import ACTOR_DEPTH, Actor, ClaimsError, read_actor
+from verifier.claims import ACTOR_DEPTH, MAX_AUTH_TIME_AHEAD_S, Actor, ClaimsError, is_time, read_actor
 from verifier.es256 import PublicKey
 from verifier.levels import Level, is_level, satisfies
 
@@ -19,9 +19,6 @@ __all__ = ["JWT_TOKEN_TYPE", "Subject", "read_actor_chain", "read_subject"]
 
 JWT_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:jwt"
 
-_MAX_AUTH_TIME_AHEAD_S: Final = 5
-_MAX_TIME: Final = 2**53 - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
@@ -31,7 +28,7 @@ class Subject:
     `namespace` is the identity namespace `sub` belongs to; `expires_at` bounds every token minted from it (epoch seconds).
     """
 
-    sub: str
+    sub: str = field(repr=False)
     namespace: str
     acr: Level
     auth_time: float
@@ -145,12 +142,9 @@ def _level(claims: Mapping[str, Any], client: Client) -> Level:
 
 
 def _auth_time(claims: Mapping[str, Any], now: float) -> float:
-    value = claims.get("auth_time")
-    if type(value) not in (int, float):
-        raise _refused("auth_time")
-    auth_time: float = value  # type: ignore[assignment]
+    auth_time = claims.get("auth_time")
     # Compared with the whole second that becomes iat, because that is what a verifier compares with.
-    if not 0 <= auth_time <= min(int(now) + _MAX_AUTH_TIME_AHEAD_S, _MAX_TIME):
+    if not is_time(auth_time) or auth_time > int(now) + MAX_AUTH_TIME_AHEAD_S:
         raise _refused("auth_time")
     return auth_time
 

@@ -7,7 +7,7 @@ exists here once. Reading proves the form only: whether a claim is true is for `
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeGuard, get_args
 
 from .action import is_action_name, is_idempotency_key
 
@@ -15,6 +15,10 @@ __all__ = [
     "ACTOR_DEPTH",
     "CONFIRMATIONS",
     "CONFIRMATION_LIFETIME_S",
+    "MAX_AUTH_TIME_AHEAD_S",
+    "MAX_CONFIRMATION_AHEAD_S",
+    "MAX_IDENTIFIER_LENGTH",
+    "MAX_JTI_LENGTH",
     "MAX_LIFETIME_S",
     "TOKEN_TYPE",
     "ActionClaim",
@@ -23,6 +27,7 @@ __all__ = [
     "Confirmation",
     "ConfirmedBy",
     "TokenClaims",
+    "is_time",
     "read_actor",
 ]
 
@@ -32,13 +37,18 @@ MAX_LIFETIME_S: Final = 60
 """Longest `exp - iat`, in seconds (D5)."""
 CONFIRMATION_LIFETIME_S: Final = 1800
 """How long after its instant a confirmation is good for minting, in seconds (D18)."""
+MAX_CONFIRMATION_AHEAD_S: Final = 5
+"""How far ahead of the issuer's clock the instant of a confirmation may lie, in seconds (D18)."""
+MAX_AUTH_TIME_AHEAD_S: Final = 5
+"""How far after `iat` the time of the sign-in may lie, in seconds (D9)."""
+MAX_IDENTIFIER_LENGTH: Final = 1024
+"""Longest `iss`, `sub`, `aud`, `client_id` or `acr`, in characters."""
+MAX_JTI_LENGTH: Final = 256
+"""Longest `jti`, in characters."""
 ACTOR_DEPTH: Final = 4
 """Most actors in one `act`, the outermost counted (D8)."""
 
 _MAX_TIME: Final = 2**53 - 1
-_MAX_AUTH_TIME_AHEAD_S: Final = 5
-_MAX_IDENTIFIER: Final = 1024
-_MAX_JTI: Final = 256
 _CAPLO: Final = "caplo"
 _MEMBERS: Final = ("action", "actionDigest", "idempotencyKey", "confirmation")
 _DOTTED: Final = {f"{_CAPLO}.{member}": member for member in _MEMBERS}
@@ -163,6 +173,9 @@ class TokenClaims(NamedTuple):
             payload[_CAPLO] = self.action.to_payload()
         return payload
 
+    def __repr__(self) -> str:
+        return f"TokenClaims(jti={self.jti!r})"
+
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> "TokenClaims":
         """
@@ -173,7 +186,7 @@ class TokenClaims(NamedTuple):
         """
         iat = _time(payload, "iat")
         auth_time = _time(payload, "auth_time") if "auth_time" in payload else None
-        if auth_time is not None and auth_time > iat + _MAX_AUTH_TIME_AHEAD_S:
+        if auth_time is not None and auth_time > iat + MAX_AUTH_TIME_AHEAD_S:
             raise ClaimsError("auth_time")
         aud = payload.get("aud")
         scope = payload.get("scope", "")
@@ -196,6 +209,14 @@ class TokenClaims(NamedTuple):
         )
 
 
+def is_time(value: object) -> TypeGuard[float]:
+    """
+    Tell whether *value* is a time in epoch seconds: a number from 0 to 2^53-1 (RFC 7519 section 2, D5).
+    """
+    # A bool is an int to Python, not to the RFC; NaN lies in no range.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_TIME
+
+
 def read_actor(value: object, depth: int = ACTOR_DEPTH) -> Actor:
     """
     Read an `act` claim (RFC 8693 section 4.1): identity members only, nested at most *depth* deep.
@@ -206,7 +227,7 @@ def read_actor(value: object, depth: int = ACTOR_DEPTH) -> Actor:
     if type(value) is not dict or depth < 1 or not _NOT_IN_ACTOR.isdisjoint(value):
         raise ClaimsError("act")
     sub, iss = value.get("sub"), value.get("iss", "-")
-    if not (isinstance(sub, str) and 0 < len(sub) <= _MAX_IDENTIFIER and isinstance(iss, str) and iss):
+    if not (isinstance(sub, str) and 0 < len(sub) <= MAX_IDENTIFIER_LENGTH and isinstance(iss, str) and iss):
         raise ClaimsError("act")
     inner = read_actor(value["act"], depth - 1) if "act" in value else None
     return Actor(sub, value.get("iss"), inner)
@@ -214,23 +235,21 @@ def read_actor(value: object, depth: int = ACTOR_DEPTH) -> Actor:
 
 def _identifier(payload: Mapping[str, Any], name: str) -> str:
     value = payload.get(name)
-    if not isinstance(value, str) or not 0 < len(value) <= _MAX_IDENTIFIER:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_IDENTIFIER_LENGTH:
         raise ClaimsError(name)
     return value
 
 
 def _time(payload: Mapping[str, Any], name: str, claim: str | None = None) -> float:
-    # NaN and infinities did not get past the JSON reader; a bool is an int to Python, not to RFC 7519 section 2.
-    value: Any = payload.get(name)
-    if type(value) not in (int, float) or not 0 <= value <= _MAX_TIME:
+    value = payload.get(name)
+    if not is_time(value):
         raise ClaimsError(claim or name)
-    time: float = value
-    return time
+    return value
 
 
 def _jti(payload: Mapping[str, Any]) -> str:
     value = payload.get("jti")
-    if not isinstance(value, str) or not 0 < len(value) <= _MAX_JTI or " " in value or not value.isprintable():
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_JTI_LENGTH or " " in value or not value.isprintable():
         raise ClaimsError("jti")
     return value
 

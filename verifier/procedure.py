@@ -28,7 +28,15 @@ from hmac import compare_digest
 from typing import Final, NamedTuple
 
 from .action import ArgumentsError, BoundAction, bind_action, read_idempotency_key
-from .claims import CONFIRMATIONS, MAX_LIFETIME_S, TOKEN_TYPE, ActionClaim, ClaimsError, TokenClaims
+from .claims import (
+    CONFIRMATIONS,
+    MAX_CONFIRMATION_AHEAD_S,
+    MAX_LIFETIME_S,
+    TOKEN_TYPE,
+    ActionClaim,
+    ClaimsError,
+    TokenClaims,
+)
 from .compact import MalformedToken, UnverifiedToken, parse_compact
 from .context import CustomerContext
 from .demand import Demand, scope_words
@@ -40,7 +48,6 @@ from .step_up import StepUp
 __all__ = ["CLAIM_CHECKS", "Candidate", "Procedure", "check_algorithm", "check_type"]
 
 _TYPES: Final = frozenset({TOKEN_TYPE, f"application/{TOKEN_TYPE}"})
-_MAX_CONFIRMATION_AHEAD_S: Final = 5
 # A demand for a fresh sign-in cannot be met literally, because time passes on the way to the API (D9).
 _FRESH_SIGN_IN_S: Final = 60
 
@@ -112,6 +119,15 @@ class Procedure:
             confirmation=claims.action.confirmation if bound and claims.action else None,
         )
 
+    def recheck(self, claims: TokenClaims, now: float) -> None:
+        """
+        Run step 8 once more, after a replay store that took its time.
+
+        Raises:
+            CustomerContextError: `expired`.
+        """
+        _check_expired(self, claims, now)
+
     def remember_until(self, claims: TokenClaims) -> int:
         """
         Return the first whole epoch second at which the token can no longer be accepted here (D4).
@@ -148,7 +164,7 @@ class Procedure:
             return
         confirmation = signed.confirmation
         # The issuer takes an instant of up to 5 s ahead of its clock, which may be ahead of this one by the tolerance.
-        latest = math.ceil(now) + self.clock_tolerance_s + _MAX_CONFIRMATION_AHEAD_S
+        latest = math.ceil(now) + self.clock_tolerance_s + MAX_CONFIRMATION_AHEAD_S
         if confirmation is None or confirmation.at > latest:
             raise CustomerContextError("confirmation", hint="the token carries no usable confirmation")
         if demand.confirmation and CONFIRMATIONS.index(confirmation.by) < CONFIRMATIONS.index(demand.confirmation):

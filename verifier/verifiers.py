@@ -63,8 +63,9 @@ class _Verifier:
         _check_usable(store)
         return _Unscoped(store)  # type: ignore[arg-type]
 
-    def _accept(self, answer: object) -> None:
+    def _accept(self, answer: object, candidate: Candidate) -> None:
         if answer is True:
+            self._procedure.recheck(candidate.claims, self._now())
             return
         if answer is False:
             raise CustomerContextError("replayed")
@@ -226,7 +227,7 @@ class CustomerContextVerifier(_Verifier):
             answer = store.use(claims.jti, self._procedure.remember_until(claims), claims.iat)
         except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them accepts
             raise _unavailable(error) from None
-        self._accept(answer)
+        self._accept(answer, candidate)
 
     def refresh(self) -> None:
         """
@@ -346,7 +347,7 @@ class AsyncCustomerContextVerifier(_Verifier):
             raise _unavailable(error) from None
         except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them accepts
             raise _unavailable(error) from None
-        self._accept(answer)
+        self._accept(answer, candidate)
 
     async def refresh(self) -> None:
         """

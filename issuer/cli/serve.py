@@ -13,12 +13,15 @@ import uvicorn
 from ..app import create_app
 from ..logs import configure_logging
 from ..service import build_service
+from ..settings import Settings
+from ..single_process import AlreadyServed, served_alone
 from .options import config_option, fail, read_settings, readable_errors
 
 __all__ = ["command"]
 
 _GRACE_S: Final = 5
-_MAX_CONNECTIONS: Final = 1024
+# The edge of the application refuses in the right format long before; this is the wall behind it.
+_MAX_CONNECTIONS: Final = 8192
 _BACKLOG: Final = 1024
 _PORT: Final = 8000
 
@@ -44,13 +47,21 @@ def command(config: Path | None, host: str, port: int | None, workers: int) -> N
         fail("more than one worker needs a shared store (redis_url); without one, run a single worker")
     _check_host(host)
     configure_logging(settings.log_level, json=settings.log_format == "json")
+    try:
+        with served_alone(settings.data_dir):
+            _serve(settings, host, _port(settings.origin) if port is None else port)
+    except AlreadyServed as error:
+        fail(str(error))
+
+
+def _serve(settings: Settings, host: str, port: int) -> None:
     app = create_app(build_service(settings))
     # When it has shut down, uvicorn raises the signal again; this handler, which it knows from Ctrl-C, makes that exit with 0.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     uvicorn.run(
         app,
         host=host,
-        port=_port(settings.origin) if port is None else port,
+        port=port,
         log_config=None,
         access_log=False,
         ws="none",

@@ -50,6 +50,9 @@ class Limits:
     body_seconds: float = 10.0
     """Seconds from the first look at the body until its last octet."""
 
+    running_requests: int = 512
+    """Requests that may run at the same time; whoever comes beside them hears 503 at once."""
+
 
 class Edge(ASGIMiddleware):
     """
@@ -68,6 +71,7 @@ class Edge(ASGIMiddleware):
         self._monotonic = monotonic
         self._routes = routes
         self._limits = limits
+        self._running = 0
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """
@@ -79,8 +83,9 @@ class Edge(ASGIMiddleware):
         exchange = _Exchange(request_scope, receive, send, self._limits.body_seconds)
         # The routing rewrites the path in place, so it is read before.
         path = scope["path"]
+        self._running += 1
         try:
-            if (status := _refusal(request_scope, self._limits)) is not None:
+            if (status := self._refusal(request_scope)) is not None:
                 headers = {"Accept-Encoding": "identity"} if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE else {}
                 response = error_response(path, status, headers=headers)
                 answer = response.to_asgi_response(app=None, request=Request(scope))
@@ -88,10 +93,16 @@ class Edge(ASGIMiddleware):
             else:
                 await next_app(scope, exchange.receive, exchange.send)
         finally:
+            self._running -= 1
             # A path that only the routing saw, as with 405, has no template.
             route = self._routes.get(scope.get("path_template", path), UNMATCHED)
             method = request_scope["method"] if request_scope["method"] in METHODS else "other"
             self._observe(route, method, exchange.status, self._monotonic() - started)
+
+    def _refusal(self, scope: HTTPScope) -> HTTPStatus | None:
+        if self._running > self._limits.running_requests:
+            return HTTPStatus.SERVICE_UNAVAILABLE
+        return _refusal(scope, self._limits)
 
 
 class _Exchange:

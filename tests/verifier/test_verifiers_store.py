@@ -321,3 +321,19 @@ def test_tasks_share_a_verifier(asynchronous, mint):
     outcomes = asyncio.run(verify())
 
     assert sorted(getattr(outcome, "reason", "accepted") for outcome in outcomes) == ["accepted"] + ["replayed"] * 19
+
+
+def test_a_store_that_answers_after_the_end_of_the_token_accepts_nothing(api, mint, wall_clock):
+    """
+    A first use that is reported only once the token has expired is refused as expired.
+    """
+
+    class LateStore:
+        def use(self, _jti, _expires_at):
+            wall_clock.at += 120
+            return True
+
+    with pytest.raises(CustomerContextError) as refused:
+        api(replay_store=LateStore()).verify(mint.signed())
+
+    assert refused.value.reason == "expired"

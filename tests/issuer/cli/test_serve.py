@@ -122,7 +122,7 @@ def test_uvicorn_is_told_to_keep_to_itself(serve):
     assert (given["host"], given["port"]) == ("127.0.0.1", 8000)
     assert (given["proxy_headers"], given["access_log"], given["server_header"]) == (False, False, False)
     assert given["timeout_graceful_shutdown"] == 5
-    assert given["limit_concurrency"] == 1024
+    assert given["limit_concurrency"] == 8192
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,28 @@ def test_it_serves_until_it_is_told_to_stop(start, run, number):
     assert "Traceback" not in log
 
 
-def test_a_port_in_use_ends_the_start(service):
+def test_a_port_in_use_ends_the_start(service, dev):
     """
     A second service on the same port ends by itself with an error, and the first one goes on.
     """
-    words = ["--config", service.dev.config, "--port", service.origin.rpartition(":")[2]]
+    words = ["--config", dev.config, "--port", service.origin.rpartition(":")[2]]
 
     ran = subprocess.run([service.command, "serve", *words], capture_output=True, text=True, check=False, timeout=30)
 
     assert ran.returncode not in (0, None)
     assert "address already in use" in ran.stderr
     assert "Traceback" not in ran.stderr
+    assert service.get("/health/ready").status_code == 200
+
+
+def test_a_data_folder_in_use_ends_the_start(service):
+    """
+    A second service on the same data folder would not know what the first one has seen; it ends with one line.
+    """
+    words = ["--config", service.dev.config, "--port", "0"]
+
+    ran = subprocess.run([service.command, "serve", *words], capture_output=True, text=True, check=False, timeout=30)
+
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert "another process serves from" in ran.stderr
     assert service.get("/health/ready").status_code == 200

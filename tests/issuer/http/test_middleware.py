@@ -309,3 +309,31 @@ def test_a_websocket_finds_nothing(client):
     """
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("/oauth/token"):
         pass
+
+
+def test_more_requests_than_may_run_at_once_are_refused_in_the_format_of_their_route():
+    """
+    Whoever comes beside a full house hears 503 at once, as RFC 6749 JSON at the token endpoint, and is told to come back.
+    """
+
+    async def blocked(_scope, _receive, _send):
+        await asyncio.Event().wait()
+
+    async def main():
+        edge = Edge(
+            observe=lambda *_: None, monotonic=lambda: 0.0, routes={}, limits=replace(Limits(), running_requests=2)
+        )
+        app = edge(blocked)
+        running = [asyncio.create_task(exchange(app, scope(), WHOLE)) for _ in range(2)]
+        await asyncio.sleep(0)
+        refused = await exchange(app, scope(), WHOLE)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        return refused
+
+    refused = asyncio.run(main())
+
+    assert (refused.status, json.loads(refused.body)["error"]) == (503, "temporarily_unavailable")
+    assert refused.headers[b"cache-control"] == b"no-store"
+    assert int(refused.headers[b"retry-after"]) > 0
