@@ -195,13 +195,7 @@ class Ledger:
 
     async def _survey(self, opened: Opened) -> Survey:
         tip = opened.state.tip
-        survey = Survey(
-            tip,
-            workspace=self._workspace,
-            revision=opened.revision,
-            confirmed=opened.end.confirmed,
-            sealing=self._sealing,
-        )
+        survey = Survey(tip, workspace=self._workspace, revision=opened.revision, end=opened.end, sealing=self._sealing)
         return await survey_trail(self._trail, survey, max(1, tip.head.seq))
 
     async def _surveyed(self, opened: Opened) -> Survey:

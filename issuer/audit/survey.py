@@ -9,7 +9,7 @@ from keys import SealingKeys
 from .chain import DoesNotFollow, Tip, confirmation, follow, link_of
 from .errors import Damage, RingOlderThanTrail, TrailDamaged
 from .record import read_seq
-from .trail import Trail
+from .trail import Trail, TrailEnd
 
 __all__ = ["Survey", "survey_trail"]
 
@@ -34,7 +34,8 @@ class Survey:
 
     `tip` is where the trail ends as far as its records follow each other, `seen` how many follow the head. A record beyond the
     head is what a crash, a competing writer or a change in progress leaves: it was written for the revision after the ring's. One
-    for a later revision, or one that was noted as carried out, proves that the ring is older than the trail.
+    for a later revision, or one that was noted as carried out, proves that the ring is older than the trail. A number that was
+    given out behind the last record says that one was taken away.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class Survey:
         "_confirmed",
         "_revision",
         "_sealing",
+        "_top",
         "_workspace",
         "damage",
         "recorded",
@@ -49,9 +51,9 @@ class Survey:
         "tip",
     )
 
-    def __init__(self, tip: Tip, *, workspace: str, revision: int, confirmed: str | None, sealing: SealingKeys) -> None:
+    def __init__(self, tip: Tip, *, workspace: str, revision: int, end: TrailEnd, sealing: SealingKeys) -> None:
         """
-        Take what the ring of that revision says, and what was noted last when a ring was saved.
+        Take what the ring of that revision says, and how the trail ended before its lines were read.
         """
         self.tip = tip
         self.seen = 0
@@ -60,7 +62,8 @@ class Survey:
         self._awaits_head = tip.head.seq > 0
         self._workspace = workspace
         self._revision = revision
-        self._confirmed = confirmed
+        self._confirmed = end.confirmed
+        self._top = end.top
         self._sealing = sealing
 
     def feed(self, line: bytes) -> bool:
@@ -90,6 +93,8 @@ class Survey:
         """
         if self._awaits_head:
             self.damage = (self.tip.head.seq, "cut")
+        elif self.damage is None and self._top > self.tip.head.seq:
+            self.damage = (self.tip.head.seq + 1, "missing")
         # What is on record about a later ring says more than what comes behind it.
         if self.recorded:
             raise RingOlderThanTrail(workspace=self._workspace, revision=self._revision, recorded=self.recorded)

@@ -19,7 +19,7 @@ class TrailEnd:
     How a trail ends.
 
     Attributes:
-        top: the number that its last entry claims, 0 when there is none; nothing says that the claim is true.
+        top: the last number that was given, also to an entry that is gone, or that the last entry claims; 0 when there is none.
         confirmed: what was noted last about a saved ring, see `chain.confirmation`.
         torn_octets: how much of a line a crashed writer left without its end.
     """

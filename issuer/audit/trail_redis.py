@@ -31,6 +31,17 @@ for at = 1, #ARGV, 2 do
 end
 return 1
 """
+# The last id that was given, which outlives its entry, and what was noted.
+_END: Final = """
+local given = '0-0'
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  local facts = redis.call('XINFO', 'STREAM', KEYS[1])
+  for at = 1, #facts, 2 do
+    if facts[at] == 'last-generated-id' then given = facts[at + 1] end
+  end
+end
+return {given, redis.call('GET', KEYS[2])}
+"""
 # Of two writers that come here in the wrong order, the later record counts.
 _CONFIRM: Final = """
 local noted = redis.call('GET', KEYS[1])
@@ -53,16 +64,6 @@ class StreamClient(Protocol):
     def xrange(self, name: Any, min: Any, max: Any, count: Any, /) -> Any:  # noqa: A002  the client's names
         """
         Return entries in ascending order.
-        """
-
-    def xrevrange(self, name: Any, max: Any, min: Any, count: Any, /) -> Any:  # noqa: A002  the client's names
-        """
-        Return entries in descending order.
-        """
-
-    def get(self, name: Any, /) -> Any:
-        """
-        Return a value.
         """
 
 
@@ -105,10 +106,8 @@ class RedisTrail:
         """
         Return how the trail ends; see `Trail.end`.
         """
-        confirmed = await self._answer(self._client.get(self._confirmed))
-        last = await self._answer(self._client.xrevrange(self._stream, "+", "-", 1))
-        top = int(last[0][0].partition(b"-")[0]) if last else 0
-        return TrailEnd(top=top, confirmed=confirmed_of(confirmed))
+        given, confirmed = await self._answer(self._client.eval(_END, 2, self._stream, self._confirmed))
+        return TrailEnd(top=int(given.partition(b"-")[0]), confirmed=confirmed_of(confirmed))
 
     async def lines(self, start: int = 1) -> AsyncGenerator[bytes, None]:
         """

@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 
 from issuer.audit import FileTrail, RedisTrail
 
+from .desk import Desk
 from .stage import redis_server
 
 
@@ -42,3 +43,29 @@ async def trail(request, tmp_path, audit_redis):
     await client.flushall()
     yield RedisTrail(client, "acme")
     await client.aclose()
+
+
+@pytest.fixture
+async def file_desk(tmp_path):
+    """
+    A workspace whose trail is a file.
+    """
+    return await Desk(tmp_path, FileTrail(tmp_path / "audit" / "acme.jsonl")).opened()
+
+
+@pytest.fixture
+async def redis_desk(tmp_path, audit_redis):
+    """
+    A workspace whose trail is a stream.
+    """
+    async with Redis(port=audit_redis.port) as client:
+        await client.flushall()
+        yield await Desk(tmp_path, RedisTrail(client, "acme")).opened()
+
+
+@pytest.fixture
+async def desk(trail, tmp_path):
+    """
+    A workspace with a trail of either kind.
+    """
+    return await Desk(tmp_path, trail).opened()
