@@ -170,7 +170,8 @@ class Workspace:
     """
     One tenant: an issuer URL (D3), the connections behind it, and those who may ask or administer.
 
-    `most_keys` is how many keys the client with the most of them authenticates with, at least 1.
+    `revoked_kids` are keys that neither sign nor are published, whatever the ring says. `most_keys` is how many keys the client
+    with the most of them authenticates with, at least 1.
 
     Raises:
         ValueError: for an audience in two connections (D13), an action name in two connections, or a mapping key that is not
@@ -183,6 +184,7 @@ class Workspace:
     connections: tuple[Connection, ...]
     clients: Mapping[str, Client]
     admins: Mapping[str, Admin]
+    revoked_kids: frozenset[str] = frozenset()
     most_keys: int = field(init=False, repr=False, compare=False)
     _connections: Mapping[str, Connection] = field(init=False, repr=False, compare=False)
     _actions: Mapping[str, tuple[Connection, Action]] = field(init=False, repr=False, compare=False)

@@ -2,7 +2,7 @@
 The timer of planned rotations: looks every few seconds, asks two clocks, and has one rotation done however many instances look.
 
 Whether a rotation is due is decided by `keys.due`. Who is second learns from the compare-and-set of the store that somebody was
-first, which is no failure. A rotation that is due and does not happen is one: it shows in the log, in readiness and in the metrics.
+first, which is no failure. A rotation that is due and does not happen is one: it shows in log, readiness and metrics.
 """
 
 import asyncio

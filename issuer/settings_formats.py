@@ -14,15 +14,20 @@ from urllib.parse import SplitResult, urlsplit
 
 from verifier.action import is_action_name
 
+from .redis_url import parse_redis_url
+
 __all__ = [
     "absolute_path",
     "action_name",
     "agent",
     "audience",
     "client_id",
+    "flag",
+    "kid",
     "label",
     "namespace",
     "origin",
+    "redis_url",
     "scope_token",
     "secret_digest",
     "workspace_name",
@@ -40,6 +45,7 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
 _SCOPE_TOKEN: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,128}")
+_KID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _EMPTY_DIGEST: Final = sha256(b"").hexdigest()
 
@@ -176,6 +182,29 @@ def secret_digest(text: str) -> str:
     if text == _EMPTY_DIGEST:
         raise ValueError("is the digest of an empty secret")
     return text
+
+
+def kid(text: str) -> str:
+    """
+    Check the id of a signing key, an RFC 7638 thumbprint.
+    """
+    return _matching(text, _KID, "must be a kid: 43 of A-Z a-z 0-9 - _")
+
+
+def redis_url(text: str) -> str:
+    """
+    Check the URL of a Redis, or nothing.
+    """
+    if text:
+        parse_redis_url(text)
+    return text
+
+
+def flag(value: object) -> object:
+    """
+    Turn the words true and false, which are all that a variable can say, into what they mean.
+    """
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
 def absolute_path(path: Path) -> Path:

@@ -59,9 +59,8 @@ def _supported_confirmation(by: ConfirmationBy) -> ConfirmationBy:
     return by
 
 
-def _embedded_only(url: SecretStr) -> SecretStr:
-    if url.get_secret_value():
-        raise ValueError("must be empty: this version keeps its state in memory, for one process on a data folder")
+def _redis_url(url: SecretStr) -> SecretStr:
+    formats.redis_url(url.get_secret_value())
     return url
 
 
@@ -70,7 +69,9 @@ _Agent = Annotated[str, AfterValidator(formats.agent)]
 _Audience = Annotated[str, AfterValidator(formats.audience)]
 _Digest = Annotated[str, AfterValidator(formats.secret_digest)]
 _File = Annotated[Path, AfterValidator(formats.absolute_path)]
+_Kid = Annotated[str, AfterValidator(formats.kid)]
 _Label = Annotated[str, AfterValidator(formats.label)]
+_RedisURL = Annotated[SecretStr, AfterValidator(_redis_url)]
 _ScopeToken = Annotated[str, AfterValidator(formats.scope_token)]
 _Seconds = Annotated[int, BeforeValidator(_no_bool)]
 _Scopes = Annotated[tuple[_ScopeToken, ...], Field(max_length=64), AfterValidator(_distinct)]
@@ -191,6 +192,9 @@ class WorkspaceSettings(_Table):
     admins: Annotated[tuple[AdminSettings, ...], Field(max_length=100)] = Field(
         default=(), description="Those who administer it; at most 100"
     )
+    revoked_kids: Annotated[tuple[_Kid, ...], Field(max_length=100), AfterValidator(_distinct)] = Field(
+        default=(), description="Keys that are revoked whatever the key ring says; at most 100"
+    )
 
 
 class JWKSSettings(_Table):
@@ -218,9 +222,15 @@ class Settings(BaseSettings):
     origin: Annotated[str, AfterValidator(formats.origin)] = Field(
         description="Scheme and host that every issuer URL begins with; https, or http on a loopback host"
     )
-    data_dir: _File = Field(description="Folder of the sealed rings")
-    redis_url: Annotated[SecretStr, AfterValidator(_embedded_only)] = Field(
+    data_dir: _File = Field(description="Folder of the sealed rings and the audit trails")
+    redis_url: _RedisURL = Field(
         default=SecretStr(""), description="Shared state; empty for embedded stores in one process"
+    )
+    keys_redis_url: _RedisURL = Field(
+        default=SecretStr(""), description="A Redis of their own for the key rings; empty for the one of redis_url"
+    )
+    keys_redis_allow_volatile: Annotated[StrictBool, BeforeValidator(formats.flag)] = Field(
+        default=False, description="Whether the key rings may be kept in a Redis that loses them when it restarts"
     )
     log_level: LogLevel = Field(default="info", description="Least severe event that is logged")
     log_format: LogFormat = Field(default="json", description="One JSON object a line, or text for a person")

@@ -111,6 +111,7 @@ def _workspace(settings: WorkspaceSettings, origin: str, keys: Mapping[Location,
         connections=tuple(connections.values()),
         clients={each.client_id: each for each in clients},
         admins={each.name: each for each in admins},
+        revoked_kids=frozenset(settings.revoked_kids),
     )
 
 

@@ -67,6 +67,8 @@ def doubts(settings: Settings) -> Iterator[Finding]:
     for at, audience in enumerate(settings.shared_audiences):
         if audience not in used:
             yield ("shared_audiences", at), "is no audience of any workspace"
+    if settings.keys_redis_allow_volatile and not (settings.redis_url or settings.keys_redis_url):
+        yield ("keys_redis_allow_volatile",), "is about a Redis, and none is named"
 
 
 def _each(settings: Settings, field: str) -> Iterator[tuple[Location, str]]:

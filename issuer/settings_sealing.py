@@ -6,10 +6,11 @@ from pathlib import Path
 
 from keys import KeysError, KeyTimes, SealingKey, SealingKeys, read_sealing_key
 
+from .redis_url import RedisAddress, parse_redis_url
 from .settings_models import Settings
 from .settings_problems import Finding
 
-__all__ = ["key_times", "load_sealing_keys", "ring_path"]
+__all__ = ["key_times", "keys_redis", "load_sealing_keys", "ring_path"]
 
 
 def ring_path(settings: Settings, workspace_name: str) -> Path:
@@ -17,6 +18,14 @@ def ring_path(settings: Settings, workspace_name: str) -> Path:
     Return where the sealed ring of a workspace lies in the data folder.
     """
     return settings.data_dir / "rings" / f"{workspace_name}.jwe"
+
+
+def keys_redis(settings: Settings) -> RedisAddress | None:
+    """
+    Return the Redis that has the key rings, or None when they lie in the data folder.
+    """
+    url = settings.keys_redis_url.get_secret_value() or settings.redis_url.get_secret_value()
+    return parse_redis_url(url) if url else None
 
 
 def key_times(settings: Settings) -> KeyTimes:

@@ -10,6 +10,7 @@ import pytest
 
 from issuer.settings import CONFIG_VARIABLE, OPTION_VARIABLES, SettingsError, load_settings, settings_warnings
 
+KID = "g-cGrguCKq-wECmd4solY_bOAB0xYSZ5yK0Ld7_VbsA"
 DIGEST = sha256(b"a generated secret").hexdigest()
 DESIGN = f"""\
 origin = "https://id.example.com"
@@ -91,6 +92,25 @@ def test_the_shape_of_the_design_is_read(tmp_path):
     assert client.max_asserted_level == "standard"
     assert client.require_actor_token is False
     assert client.audiences is None
+    assert settings_warnings(settings) == ()
+
+
+def test_what_is_said_about_keys_is_read(tmp_path):
+    """
+    A Redis for everything, one for the rings, whether that may forget, and keys that are revoked by hand.
+    """
+    settings = load(
+        tmp_path,
+        ('redis_url = ""', 'redis_url = "redis://db"\nkeys_redis_url = "rediss://u:hunter2@keys"'),
+        ('path = "/w/acme"', f'path = "/w/acme"\nrevoked_kids = ["{KID}"]'),
+        environ={"CUSTOMER_CONTEXT_KEYS_REDIS_ALLOW_VOLATILE": "true"},
+    )
+
+    assert settings.redis_url.get_secret_value() == "redis://db"
+    assert settings.keys_redis_url.get_secret_value() == "rediss://u:hunter2@keys"
+    assert settings.keys_redis_allow_volatile is True
+    assert settings.workspaces[0].revoked_kids == (KID,)
+    assert "hunter2" not in repr(settings)
     assert settings_warnings(settings) == ()
 
 
@@ -276,7 +296,15 @@ def test_a_misspelt_key_is_answered_with_the_right_one(tmp_path):
     ("edit", "problem"),
     [
         (('"https://id.example.com"', '"http://id.example.com"'), ("origin", 1)),
-        (('redis_url = ""', 'redis_url = "redis://user:hunter2@db"'), ("redis_url", 3)),
+        (('redis_url = ""', 'redis_url = "http://user:hunter2@db"'), ("redis_url", 3)),
+        (('redis_url = ""', 'keys_redis_url = "redis://hunter2@db"'), ("keys_redis_url", 3)),
+        (('redis_url = ""', "keys_redis_allow_volatile = 1"), ("keys_redis_allow_volatile", 3)),
+        (('redis_url = ""', 'keys_redis_allow_volatile = "yes"'), ("keys_redis_allow_volatile", 3)),
+        (('path = "/w/acme"', 'path = "/w/acme"\nrevoked_kids = ["leaked"]'), ("workspaces[0].revoked_kids[0]", 12)),
+        (
+            ('path = "/w/acme"', f'path = "/w/acme"\nrevoked_kids = {[KID, KID]}'),
+            ("workspaces[0].revoked_kids", 12),
+        ),
         (('id = "2026-11"', 'id = ""'), ("sealing_keys[0].id", 6)),
         (('name = "acme"', 'name = "Acme"'), ("workspaces[0].name", 10)),
         (('path = "/w/acme"', 'path = "/w/"'), ("workspaces[0].path", 11)),

@@ -132,6 +132,8 @@ GOOD = [
     (formats.client_id, ["orc_main", "my client:1/é", "a" * 255]),
     (formats.agent, ["agt_support", "https://agents.example/1", "urn:agent:1"]),
     (formats.secret_digest, [sha256(b"x").hexdigest()]),
+    (formats.kid, ["g-cGrguCKq-wECmd4solY_bOAB0xYSZ5yK0Ld7_VbsA"]),
+    (formats.redis_url, ["", "redis://db", "redis+cluster://a,b", "rediss+sentinel://u:p@a/main"]),
 ]
 BAD = [
     (formats.workspace_name, ["", "Acme", "-a", "a_b", "a" * 64, "a\n"]),
@@ -146,6 +148,8 @@ BAD = [
     (formats.client_id, ["", " a", "a ", "a\nb", "a\x00", "a" * 256]),
     (formats.agent, ["", "a b", ":a", "1:a", "a:", "é", "a" * 129]),
     (formats.secret_digest, ["", "a" * 63, "A" * 64, "g" * 64, sha256(b"").hexdigest()]),
+    (formats.kid, ["", "a" * 42, "a" * 44, "=" + "a" * 42, "é" + "a" * 42]),
+    (formats.redis_url, ["db", "http://db", "redis://user@db"]),
 ]
 
 
@@ -175,3 +179,11 @@ def test_a_path_is_absolute():
     assert formats.absolute_path(Path("/run/secrets/key")) == Path("/run/secrets/key")
     with pytest.raises(ValueError):
         formats.absolute_path(Path("key"))
+
+
+@pytest.mark.parametrize(("value", "meant"), [("true", True), ("false", False), ("yes", "yes"), (1, 1), (True, True)])
+def test_a_variable_says_true_or_false(value, meant):
+    """
+    In these words and no others; what is no text stays what it is.
+    """
+    assert formats.flag(value) is meant

@@ -42,6 +42,17 @@ def problems(folder, *edits):
     return [each.where for each in caught.value.problems]
 
 
+def test_revoked_kids_arrive_in_the_registry(folder):
+    """
+    Of the workspace that names them.
+    """
+    kid = "g-cGrguCKq-wECmd4solY_bOAB0xYSZ5yK0Ld7_VbsA"
+
+    registry = build(folder, ('path = "/w/demo"', f'revoked_kids = ["{kid}"]\npath = "/w/demo"'))
+
+    assert registry.workspace("demo").revoked_kids == {kid}
+
+
 def test_the_registry_says_what_the_file_says(folder):
     """
     Every fact of the configuration arrives in the registry, the issuer being the origin followed by the path.
@@ -74,6 +85,7 @@ def test_the_registry_says_what_the_file_says(folder):
         "high",
         False,
     )
+    assert demo.revoked_kids == frozenset()
     assert [len(each) for each in admin.secret_sha256] == [32]
     assert admin.permissions == {"keys:read", "keys:rotate", "keys:revoke", "suspensions", "audit:read"}
 

@@ -240,6 +240,18 @@ def test_what_is_seldom_meant_is_a_warning(tmp_path):
     assert [each.where for each in settings_warnings(without)] == ["workspaces[1]"]
 
 
+@pytest.mark.parametrize(("named", "warned"), [("", True), ("redis_url", False), ("keys_redis_url", False)])
+def test_leave_to_forget_without_a_redis_is_a_warning(named, warned, tmp_path):
+    """
+    Files forget nothing.
+    """
+    line = named and f'{named} = "redis://db"'
+
+    settings = load(tmp_path, ("shared_audiences = []", f"keys_redis_allow_volatile = true\n{line}"))
+
+    assert [each.where for each in settings_warnings(settings)] == ["keys_redis_allow_volatile"] * warned
+
+
 def test_a_credential_belongs_to_one_party_in_one_role():
     """
     The same party in the same role may show up again; another party or role may not.

@@ -8,6 +8,7 @@ import pytest
 
 from issuer.init_config import write_development_config
 from issuer.settings import SettingsError, key_times, load_sealing_keys, load_settings, ring_path
+from issuer.settings_sealing import keys_redis
 
 
 @pytest.fixture
@@ -72,6 +73,24 @@ def test_rings_lie_in_the_data_folder(config):
 
     assert ring_path(settings, "demo") == config.parent / "data" / "rings" / "demo.jwe"
     assert ring_path(settings, "demo").is_file()
+
+
+@pytest.mark.parametrize(
+    ("lines", "where"),
+    [
+        ("", None),
+        ('redis_url = "redis://db"', "redis://db:6379"),
+        ('keys_redis_url = "redis://keys"', "redis://keys:6379"),
+        ('redis_url = "redis://db"\nkeys_redis_url = "redis://keys"', "redis://keys:6379"),
+    ],
+)
+def test_rings_have_a_redis_of_their_own_where_one_is_named(config, lines, where):
+    """
+    Otherwise that of everything else, and the data folder where there is none.
+    """
+    address = keys_redis(load(config, ("[[sealing_keys]]", f"{lines}\n[[sealing_keys]]")))
+
+    assert (address and address.where) == where
 
 
 def test_waiting_times_follow_from_the_cache_times(config):
