@@ -3,13 +3,19 @@ The application: routes, errors, edge and pollers of a service, wired here and n
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Final
 
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 
+from .admins import AdminAuthentication
+from .bookkeeping import INTERVAL_S
 from .form import MAX_BODY_OCTETS
+from .http.admin import admin_routes
+from .http.admin_calls import AdminDesk
 from .http.errors import exception_handlers
 from .http.health import operations_routes
 from .http.jwks import jwks_routes
@@ -23,10 +29,14 @@ from .service import Service
 
 __all__ = ["create_app", "routes"]
 
+_TYPE: Final = re.compile(r":[a-z]+\}")
 
-def create_app(service: Service, *, limits: Limits | None = None, poll_s: float = POLL_S) -> Litestar:
+
+def create_app(
+    service: Service, *, limits: Limits | None = None, poll_s: float = POLL_S, books_s: float = INTERVAL_S
+) -> Litestar:
     """
-    Build the ASGI application; while it runs, each ring is looked at every *poll_s* seconds.
+    Build the ASGI application; while it runs, it looks at each ring every *poll_s* seconds, and into the books every *books_s*.
 
     Nothing but the configured routes is served: no documentation pages, and no debugging whatever the environment says.
     """
@@ -34,6 +44,7 @@ def create_app(service: Service, *, limits: Limits | None = None, poll_s: float 
     @asynccontextmanager
     async def pollers(_app: Litestar) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(ring.watch(poll_s)) for ring in service.rings.values()]
+        tasks += [asyncio.create_task(office.books.watch(books_s)) for office in service.offices.values()]
         try:
             yield
         finally:
@@ -69,7 +80,7 @@ def routes(service: Service) -> tuple[list[HTTPRouteHandler], Mapping[str, str]]
     for workspace in service.registry:
         built = _workspace_routes(service, workspace)
         handlers += built
-        labels |= {path: _label(path, workspace) for handler in built for path in handler.paths}
+        labels |= {_TYPE.sub("}", path): _label(path, workspace) for handler in built for path in handler.paths}
     return handlers, labels
 
 
@@ -84,15 +95,27 @@ def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRoute
         report=service.report,
         now=service.now,
     )
+    desk = AdminDesk(
+        workspace,
+        administration=service.offices[workspace.name].administration,
+        authentication=AdminAuthentication(workspace, service.state.assertion_ids, service.now),
+        records=service.state.admin_records,
+        books=service.offices[workspace.name].books,
+        head=lambda: ring.head,
+        report=service.report,
+        now=service.now,
+    )
     return (
         token_route(workspace, endpoint),
+        *admin_routes(workspace, desk),
         *jwks_routes(workspace, ring, times=service.times, metrics=service.metrics, now=service.now),
         *metadata_routes(workspace),
     )
 
 
 def _label(path: str, workspace: Workspace) -> str:
-    # The same for every workspace: their number must not multiply the series.
+    # The same for every workspace: their number must not multiply the series. In a template, parameters have no types.
+    path = _TYPE.sub("}", path)
     if path.startswith(f"{workspace.path}/"):
         return "{workspace}" + path.removeprefix(workspace.path)
     return path.removesuffix(workspace.path) + "{workspace}"

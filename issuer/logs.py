@@ -34,11 +34,13 @@ FIELDS: Final = frozenset(
         "admin",
         "agent",
         "audience",
+        "call",  # of an admin, by its name in a closed list
         "client_id",
         "connection",
         "customer_hash",  # keyed; the id itself never
         "duration_ms",
         "error",
+        "head",  # of an audit trail
         "jti",
         "kid",
         "problem",
@@ -46,6 +48,7 @@ FIELDS: Final = frozenset(
         "revision",
         "route",  # the template of a route; a path as sent may hold anything
         "scope",
+        "source",  # the address of the peer that an admin call came from
         "status",
         "suspension",
         "workspace",

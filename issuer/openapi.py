@@ -19,10 +19,15 @@ from litestar.openapi.spec import Server, ServerVariable, Tag
 from keys import FileKeyStore, KeyTimes, SealingKeys, generate_sealing_key
 
 from .app import routes
+from .audit import FileTrail, LineFile, Spill
+from .http.admin_doc_parts import ADMIN_SECURITY_SCHEMES
+from .http.admin_schemas import ADMIN_SCHEMAS
 from .http.docs import SCHEMAS
 from .http.token_docs import SECURITY_SCHEMES, TOKEN_SCHEMAS
+from .ledger import Ledger
 from .metrics import Metrics
 from .mint_counts import MintCounts
+from .office import open_office
 from .registry import Connection, Registry, Workspace
 from .rings import LiveRing
 from .service import Service, report, report_failure
@@ -45,6 +50,7 @@ Errors of the token endpoint are RFC 6749 JSON; those of all other routes are RF
 _TAGS: Final = {
     "tokens": "Asking for a token.",
     "keys": "The public keys that tokens are verified with.",
+    "admin": "For those who look after the keys: rotation, revocation, suspensions and the audit trail of a workspace.",
     "discovery": "What an issuer supports.",
     "operations": "For those who run the service.",
 }
@@ -65,7 +71,10 @@ def document() -> dict[str, Any]:
         tags=[Tag(name=name, description=text) for name, text in _TAGS.items()],
     )
     built = Litestar(route_handlers=handlers, openapi_config=config, logging_config=None).openapi_schema.to_schema()
-    built["components"] = {"schemas": {**SCHEMAS, **TOKEN_SCHEMAS}, "securitySchemes": SECURITY_SCHEMES}
+    built["components"] = {
+        "schemas": {**SCHEMAS, **TOKEN_SCHEMAS, **ADMIN_SCHEMAS},
+        "securitySchemes": {**SECURITY_SCHEMES, **ADMIN_SECURITY_SCHEMES},
+    }
     return built
 
 
@@ -94,15 +103,24 @@ def _example() -> Service:
     )
     workspace = Workspace(name="example", path="", issuer=_ORIGIN, connections=(connection,), clients={}, admins={})
     # Nothing is read: the routes are described, not called.
-    store = FileKeyStore(Path("example.jwe"), workspace.name, SealingKeys(generate_sealing_key("example")))
+    sealing, mints, times = SealingKeys(generate_sealing_key("example")), MintCounts(time.time()), KeyTimes()
+    store = FileKeyStore(Path("example.jwe"), workspace.name, sealing)
+    trail, spill = FileTrail(Path("example.jsonl")), Spill(LineFile(Path("example.spilled.jsonl")))
+    ledger = Ledger(
+        workspace.name, store=store, trail=trail, spill=spill, sealing=sealing, now=time.time, report=report
+    )
     ring = LiveRing(workspace.name, store, now=time.time, monotonic=time.monotonic, report=report)
+    office = open_office(
+        workspace, ring=ring, store=store, ledger=ledger, times=times, mints=mints, now=time.time, report=report
+    )
     return Service(
         registry=Registry(origin=_ORIGIN, workspaces=(workspace,)),
         rings={workspace.name: ring},
+        offices={workspace.name: office},
         state=memory_state(time.time),
         metrics=Metrics(),
-        mints=MintCounts(time.time()),
-        times=KeyTimes(),
+        mints=mints,
+        times=times,
         report=report,
         report_failure=report_failure,
         now=time.time,

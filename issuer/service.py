@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from keys import FileKeyStore, KeyTimes
+from keys import KeyTimes
 
+from .audit import AuditError, RingOlderThanTrail
+from .ledger import Ledger
 from .logs import get_logger
 from .metrics import Metrics
 from .mint_counts import MintCounts
 from .oauth import Report
+from .office import Office, open_office
 from .registry import Registry
 from .rings import LiveRing, RingStatus
 from .settings import Settings, build_registry
-from .settings_sealing import key_times, load_sealing_keys, ring_path
+from .settings_sealing import key_times, load_sealing_keys
 from .state import IssuerState, memory_state
+from .workspace_stores import open_stores
 
 __all__ = ["ReportFailure", "Service", "build_service", "open_service", "report", "report_failure"]
 
@@ -31,7 +35,18 @@ ReportFailure = Callable[[Exception], None]
 # Where the platform has it, the clock that also runs while the machine sleeps: a lease must not survive a suspension.
 _MONOTONIC: Final = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 _LOG: Final = get_logger("issuer")
-_FAILURES: Final = frozenset({"ring_poll_failed"})
+_FAILURES: Final = frozenset(
+    {
+        "admin_failed",
+        "admin_records_failed",
+        "audit_check_failed",
+        "audit_confirmation_failed",
+        "audit_note_failed",
+        "audit_spill_failed",
+        "audit_spilled",
+        "ring_poll_failed",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +54,13 @@ class Service:
     """
     The parts of a running service.
 
-    `rings` has one entry for each workspace of `registry`, by name. `now` is the wall clock in epoch seconds, `monotonic` the
-    clock that leases and durations are measured by. Nothing here belongs to an event loop.
+    `rings` and `offices` have one entry for each workspace of `registry`, by name. `now` is the wall clock in epoch seconds,
+    `monotonic` the clock that leases and durations are measured by. Nothing here belongs to an event loop.
     """
 
     registry: Registry
     rings: Mapping[str, LiveRing]
+    offices: Mapping[str, Office]
     state: IssuerState
     metrics: Metrics
     mints: MintCounts
@@ -77,27 +93,53 @@ async def open_service(
 
     Raises:
         SettingsError: when a file of the configuration cannot be used.
-        KeysError: when a ring cannot be opened or its active key fails its self-test; it is left as it is.
+        KeysError: when a ring cannot be opened, is older than its audit trail, or its active key fails its self-test; it is left
+            as it is.
     """
     registry, sealing, times = build_registry(settings), load_sealing_keys(settings), key_times(settings)
-    rings = {}
+    mints, rings, offices = MintCounts(now()), {}, {}
     for workspace in registry:
-        store = FileKeyStore(ring_path(settings, workspace.name), workspace.name, sealing)
-        rings[workspace.name] = await LiveRing.open(
-            workspace.name, store, now=now, monotonic=monotonic, report=report, lease_s=times.lease_s
+        name = workspace.name
+        stores = open_stores(settings, name, sealing, now=now, report=report)
+        ring = rings[name] = await LiveRing.open(
+            name, stores.ring, now=now, monotonic=monotonic, report=report, lease_s=times.lease_s
+        )
+        await _check_trail(name, stores.ledger)
+        offices[name] = open_office(
+            workspace,
+            ring=ring,
+            store=stores.ring,
+            ledger=stores.ledger,
+            times=times,
+            mints=mints,
+            now=now,
+            report=report,
         )
     return Service(
         registry=registry,
         rings=rings,
+        offices=offices,
         state=memory_state(now),
         metrics=Metrics(),
-        mints=MintCounts(now()),
+        mints=mints,
         times=times,
         report=report,
         report_failure=report_failure,
         now=now,
         monotonic=monotonic,
     )
+
+
+async def _check_trail(workspace: str, ledger: Ledger) -> None:
+    """
+    Refuse a ring that is older than its trail; a trail that cannot be used stops planned changes alone, not the service.
+    """
+    try:
+        await ledger.check()
+    except RingOlderThanTrail:
+        raise
+    except AuditError as error:
+        report("audit_check_failed", workspace=workspace, problem=error.code)
 
 
 def report(event: str, **facts: str | int | None) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from verifier import MemoryReplayStore
 
+from .admin_idempotency import AdminRecords, MemoryAdminRecords
 from .idempotency import IdempotencyRecords, MemoryIdempotencyRecords
 
 __all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "memory_state"]
@@ -15,7 +16,7 @@ __all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "memory_state"]
 
 class AssertionIds(Protocol):
     """
-    Where it is remembered which client assertions were used (RFC 7523 section 3 item 7).
+    Where it is remembered which assertions of clients and admins were used (RFC 7523 section 3 item 7).
     """
 
     def use(self, issuer: str, client_id: str, jti: str, expires_at: int) -> Awaitable[bool]:
@@ -56,15 +57,20 @@ class MemoryAssertionIds:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerState:
     """
-    Everything the token endpoints of all workspaces share.
+    Everything that requests of all workspaces leave behind for later ones.
     """
 
     assertion_ids: AssertionIds
     idempotency: IdempotencyRecords
+    admin_records: AdminRecords
 
 
 def memory_state(now: Callable[[], float]) -> IssuerState:
     """
     Build the state of a single process; it is gone when the process ends.
     """
-    return IssuerState(assertion_ids=MemoryAssertionIds(now), idempotency=MemoryIdempotencyRecords())
+    return IssuerState(
+        assertion_ids=MemoryAssertionIds(now),
+        idempotency=MemoryIdempotencyRecords(),
+        admin_records=MemoryAdminRecords(),
+    )

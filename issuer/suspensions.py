@@ -12,13 +12,14 @@ from typing import Any, Final, Literal, Self, get_args
 
 from keys import KeyRing, KeysError
 from keys.record import is_reason
-from keys.timing import MAX_INSTANT, check_instant
+from keys.timing import MAX_INSTANT
 
 from .audit import COMPANION_ROOM
 
 __all__ = [
     "KINDS",
     "MAX_SUSPENSIONS",
+    "InvalidSuspension",
     "Suspension",
     "SuspensionKind",
     "Suspensions",
@@ -62,6 +63,12 @@ class SuspensionsUnreadable(KeysError):
         )
 
 
+class InvalidSuspension(ValueError):
+    """
+    Raised for a suspension that is none; the message is made of our own words only.
+    """
+
+
 class SuspensionsFull(Exception):
     """
     Raised when there is no room for one more suspension; lift one that is not needed any more.
@@ -80,8 +87,8 @@ class Target:
     What is suspended: a `client_id`, an agent, the name of an action, or a customer by identity namespace and `sub`.
 
     Raises:
-        ValueError: for a kind that is none, a value that is not 1 to 1024 characters, and a namespace where none belongs or the
-            lack of one for a customer.
+        InvalidSuspension: for a kind that is none, a value that is not 1 to 1024 characters, a namespace where none belongs, or
+            the lack of one for a customer.
     """
 
     kind: SuspensionKind
@@ -90,12 +97,12 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError("kind is not client, agent, customer or action")
+            raise InvalidSuspension("kind is not client, agent, customer or action")
         if (self.kind == "customer") != (self.namespace is not None):
-            raise ValueError("a customer has a namespace, and nothing else has one")
+            raise InvalidSuspension("a customer has a namespace, and nothing else has one")
         for text in (self.value, self.namespace):
             if text is not None and not (isinstance(text, str) and 1 <= len(text) <= _MAX_VALUE):
-                raise ValueError(f"a suspended name is 1 to {_MAX_VALUE} characters")
+                raise InvalidSuspension(f"a suspended name is 1 to {_MAX_VALUE} characters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +111,7 @@ class Suspension:
     One suspension: since `at`, and until `until` when it is not for good (epoch seconds). Equal ones may stand side by side.
 
     Raises:
-        TypeError, ValueError: when a member lies outside its bounds, or it would end before it begins.
+        InvalidSuspension: when a member lies outside its bounds, or it would end before it begins.
     """
 
     id: str
@@ -115,12 +122,14 @@ class Suspension:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not 1 <= len(self.id) <= _MAX_ID:
-            raise ValueError("the id of a suspension is no id")
+            raise InvalidSuspension("the id of a suspension is no id")
         if not is_reason(self.reason):
-            raise ValueError("a reason is 1 to 500 printable characters")
-        check_instant(self.at, "at")
-        if self.until is not None and check_instant(self.until, "until") <= self.at:
-            raise ValueError(f"until lies between at and {MAX_INSTANT}")
+            raise InvalidSuspension("a reason is 1 to 500 printable characters")
+        for instant in (self.at, self.at if self.until is None else self.until):
+            if type(instant) is not int or not 0 <= instant <= MAX_INSTANT:
+                raise InvalidSuspension("an instant is a whole number of epoch seconds")
+        if self.until is not None and self.until <= self.at:
+            raise InvalidSuspension("a suspension ends after it begins")
 
     def is_in_force(self, now: float) -> bool:
         """

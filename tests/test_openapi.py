@@ -12,8 +12,10 @@ from typing import get_args
 import pytest
 
 from issuer.errors import OAuthError
+from issuer.http.admin_problems import ADMIN_PROBLEMS
 from issuer.http.errors import OAUTH_EVENTS, PROBLEMS
 from issuer.openapi import document, main, rendered
+from issuer.registry import PERMISSIONS
 
 STORED = Path(__file__).parent.parent / "openapi" / "openapi.json"
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
@@ -48,7 +50,7 @@ def parts(value):
             yield from parts(member)
 
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int}
+TYPES = {"object": dict, "array": (list, tuple), "string": str, "integer": int, "boolean": bool, "null": type(None)}
 
 
 def fits(described, value, schema):
@@ -57,8 +59,10 @@ def fits(described, value, schema):
     """
     if "$ref" in schema:
         schema = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    named = schema.get("type", ())
+    allowed = tuple(TYPES[name] for name in ([named] if isinstance(named, str) else named)) or object
     is_plain = (
-        isinstance(value, TYPES.get(schema.get("type"), object))
+        isinstance(value, allowed)
         and value == schema.get("const", value)
         and value in schema.get("enum", [value])
         and ("pattern" not in schema or re.search(schema["pattern"], value) is not None)
@@ -136,6 +140,14 @@ def test_the_routes_are_those_of_an_issuer(described):
         ("/health/live", "get"),
         ("/health/ready", "get"),
         ("/metrics", "get"),
+        ("/admin/keys", "get"),
+        ("/admin/keys/rotate", "post"),
+        ("/admin/keys/{kid}/revoke", "post"),
+        ("/admin/keys/revoke-all", "post"),
+        ("/admin/suspensions", "get"),
+        ("/admin/suspensions", "post"),
+        ("/admin/suspensions/{suspension_id}", "delete"),
+        ("/admin/audit", "get"),
     }
     assert [server["url"] for server in described["servers"]] == ["{issuer}"]
     assert described["servers"][0]["variables"]["issuer"]["default"].startswith("https://")
@@ -166,6 +178,26 @@ def test_other_routes_document_problems(described):
                 assert int(status) in PROBLEMS
 
 
+def test_admin_routes_say_who_may_call_and_how_it_fails(described):
+    """
+    Either way to authenticate, the permission, the head of the trail; problems with both challenges, and each of their types.
+    """
+    shown = set()
+    for path, method, operation in operations(described):
+        if not path.startswith("/admin"):
+            continue
+        responses = operation["responses"]
+        assert operation["security"] == [{"adminSecret": []}, {"adminAssertion": []}]
+        assert any(f"`{permission}`" in operation["description"] for permission in PERMISSIONS)
+        assert {"400", "401", "403", "414", "415", "431", "500", "503"} <= set(responses)
+        assert ("413" in responses) == ("requestBody" in operation)
+        assert ("422" in responses) == (method != "get")
+        assert {"WWW-Authenticate"} <= set(responses["401"]["headers"])
+        assert all("Audit-Head" in responses[status]["headers"] for status in responses if status[0] == "2")
+        shown |= {name for each in responses.values() for body in _bodies(each) for name in body.get("examples", ())}
+    assert set(ADMIN_PROBLEMS) <= shown
+
+
 def test_the_form_documents_every_parameter(described):
     """
     Those of RFC 8693, RFC 8707, RFC 7521, RFC 9396 and RFC 9470 that the service reads, each with a description.
@@ -187,6 +219,9 @@ def test_examples_fit_their_schemas(described):
     operation = described["paths"][TOKEN]["post"]
     bodies = [*operation["requestBody"]["content"].values()]
     bodies += [body for *_, each in operations(described) for r in each["responses"].values() for body in _bodies(r)]
+    bodies += [
+        body for *_, each in operations(described) for body in each.get("requestBody", {}).get("content", {}).values()
+    ]
     shown = [(example["value"], body["schema"]) for body in bodies for example in body.get("examples", {}).values()]
 
     assert set(bodies[0]["examples"]) == {"read", "write"}

@@ -13,7 +13,9 @@ from litestar.openapi.spec import Operation
 
 from verifier.levels import LEVELS
 
-from .errors import PROBLEM_JSON, PROBLEMS
+from .admin_problems import ADMIN_PROBLEMS
+from .admin_schemas import PROBLEM_EXTENSIONS
+from .errors import PROBLEM_JSON, PROBLEMS, problem_members
 
 __all__ = [
     "ORIGIN_SERVER",
@@ -29,6 +31,13 @@ __all__ = [
 ]
 
 _RETRY_AFTER: Final = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 0}}}
+
+_CHALLENGE: Final = {
+    "WWW-Authenticate": {
+        "description": "With 401 a Basic and a Bearer challenge, with 403 the permission that is lacking (RFC 6750 section 3).",
+        "schema": {"type": "string"},
+    }
+}
 
 _CACHED: Final = {
     "Cache-Control": {"description": "How long the answer may be used.", "schema": {"type": "string"}},
@@ -91,13 +100,13 @@ def problem_answers(*statuses: int) -> dict[str, Any]:
 
 def _problem_answer(status: int) -> dict[str, Any]:
     problem = PROBLEMS[status]
-    example = {"type": problem.uri, "title": problem.title, "status": status, "detail": problem.meaning}
+    headers = {401: _CHALLENGE, 403: _CHALLENGE, 429: _RETRY_AFTER, 503: _RETRY_AFTER}
     return answer(
         problem.meaning,
         schema="Problem",
         media_type=PROBLEM_JSON,
-        headers=_RETRY_AFTER if status == 503 else None,
-        examples={problem.slug: example},
+        headers=headers.get(status),
+        examples={problem.slug: problem_members(problem)},
     )
 
 
@@ -193,7 +202,9 @@ _STRINGS: Final = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 _URL: Final = {"type": "string", "format": "uri"}
 _SECONDS: Final = {"type": "number", "minimum": 0}
 
-_PROBLEM_TYPES: Final = "\n".join(f"* `{each.uri}` ({status}): {each.meaning}" for status, each in PROBLEMS.items())
+_PROBLEM_TYPES: Final = "\n".join(
+    f"* `{each.uri}` ({each.status}): {each.meaning}" for each in (*PROBLEMS.values(), *ADMIN_PROBLEMS.values())
+)
 
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Problem": {
@@ -205,6 +216,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             "title": {"type": "string"},
             "status": {"type": "integer", "description": "Equals the status of the answer."},
             "detail": {"type": "string"},
+            **PROBLEM_EXTENSIONS,
         },
     },
     "PublicKey": {

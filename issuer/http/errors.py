@@ -1,9 +1,9 @@
 """
-The two formats an error is answered in, chosen by path (D11), and the only place that knows HTTP statuses.
+The two formats an error is answered in, chosen by path (D11), with the statuses that HTTP has for it.
 
 The token endpoint speaks RFC 6749 section 5.2 JSON for every event, the framework's own 404, 405, 413 and 500 included. All
-other routes speak RFC 9457 problem details, whose `type` is `urn:caplo:problem:{slug}` from the closed list `PROBLEMS`; a
-status outside of it has the type `about:blank`. Texts are fixed: nothing of a request or an exception is repeated.
+other routes speak RFC 9457 problem details, whose `type` is `urn:caplo:problem:{slug}` from a closed list; a status outside of
+`PROBLEMS` has the type `about:blank`. Texts are fixed: nothing of a request or an exception is repeated.
 """
 
 import json
@@ -33,6 +33,7 @@ __all__ = [
     "exception_handlers",
     "is_token_path",
     "oauth_error_response",
+    "problem_members",
     "problem_response",
 ]
 
@@ -88,6 +89,18 @@ def _problems(*problems: Problem) -> Mapping[int, Problem]:
 
 PROBLEMS: Final[Mapping[int, Problem]] = _problems(
     Problem(slug="bad-request", status=400, title="Bad request", meaning="The request is malformed."),
+    Problem(
+        slug="unauthenticated",
+        status=401,
+        title="Authentication needed",
+        meaning="There is no credential of an admin of this workspace; `WWW-Authenticate` says what is accepted.",
+    ),
+    Problem(
+        slug="forbidden",
+        status=403,
+        title="Forbidden",
+        meaning="The admin's permissions do not reach as far as this call.",
+    ),
     Problem(slug="not-found", status=404, title="Not found", meaning="Nothing is served at this path."),
     Problem(
         slug="method-not-allowed",
@@ -98,6 +111,7 @@ PROBLEMS: Final[Mapping[int, Problem]] = _problems(
     Problem(
         slug="request-timeout", status=408, title="Request timeout", meaning="The body did not arrive in full in time."
     ),
+    Problem(slug="conflict", status=409, title="Conflict", meaning="It does not go together with how things are now."),
     Problem(
         slug="content-too-large", status=413, title="Content too large", meaning="The body is larger than is accepted."
     ),
@@ -109,6 +123,18 @@ PROBLEMS: Final[Mapping[int, Problem]] = _problems(
         status=415,
         title="Unsupported media type",
         meaning="The media type, its charset or the content coding of the body is not accepted.",
+    ),
+    Problem(
+        slug="idempotency-key-reused",
+        status=422,
+        title="Idempotency key reused",
+        meaning="The key of an earlier call came with another body; nothing was done.",
+    ),
+    Problem(
+        slug="too-many-requests",
+        status=429,
+        title="Too many requests",
+        meaning="A limit is reached; `Retry-After` says when to ask again.",
     ),
     Problem(
         slug="header-fields-too-large",
@@ -129,7 +155,7 @@ PROBLEMS: Final[Mapping[int, Problem]] = _problems(
         meaning="Something the service needs, such as its signing keys, cannot be used; `Retry-After` says when to ask again.",
     ),
 )
-"""Every problem type of the non-OAuth routes, by status."""
+"""For each status the problem type that says no more than it; `admin_problems` has some that say more."""
 
 OAUTH_EVENTS: Final[Mapping[int, OAuthEvent]] = MappingProxyType(
     {
@@ -174,21 +200,38 @@ def oauth_error_response(
     return Response(_encoded(members), status_code=status, media_type="application/json", headers=fields)
 
 
+def problem_members(problem: Problem, detail: str | None = None) -> dict[str, Any]:
+    """
+    Write a problem; without a *detail* it is what the type means.
+    """
+    return {
+        "type": problem.uri,
+        "title": problem.title,
+        "status": problem.status,
+        "detail": detail or problem.meaning,
+    }
+
+
 def problem_response(
-    status: int, *, detail: str | None = None, headers: Mapping[str, str] = _NO_HEADERS
+    status: int,
+    *,
+    problem: Problem | None = None,
+    detail: str | None = None,
+    extensions: Mapping[str, Any] = _NO_HEADERS,
+    headers: Mapping[str, str] = _NO_HEADERS,
 ) -> Response[bytes]:
     """
     Build an error of every other route (RFC 9457), never stored by any cache.
 
-    *detail* is a fixed text of ours. A status without an entry in `PROBLEMS` has the type `about:blank` and its phrase as title.
+    *detail* is a text of ours. Without a *problem* it is the one of its status in `PROBLEMS`; a status without an entry there has
+    the type `about:blank`, its phrase as title, and no detail. Names of *extensions* have three letters or more (RFC 9457 section
+    3.2).
     """
-    members: dict[str, Any]
-    if (problem := PROBLEMS.get(status)) is not None:
-        members = {"type": problem.uri, "title": problem.title, "status": status}
+    if (kind := problem or PROBLEMS.get(status)) is not None:
+        members = problem_members(kind, detail)
     else:
         members = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
-    if detail is not None:
-        members["detail"] = detail
+    members |= extensions
     fields = {"Cache-Control": "no-store", **_retry_after(status, headers), **headers}
     return Response(_encoded(members), status_code=status, media_type=PROBLEM_JSON, headers=fields)
 
@@ -198,8 +241,7 @@ def error_response(path: str, status: int, *, headers: Mapping[str, str] = _NO_H
     Answer *status* in the format that *path* speaks.
     """
     if not is_token_path(path):
-        meaning = PROBLEMS[status].meaning if status in PROBLEMS else None
-        return problem_response(status, detail=meaning, headers=headers)
+        return problem_response(status, headers=headers)
     event = OAUTH_EVENTS.get(status)
     if event is None:
         kind = OAUTH_EVENTS[500] if status >= HTTPStatus.INTERNAL_SERVER_ERROR else OAUTH_EVENTS[400]

@@ -12,6 +12,7 @@ import uvicorn
 from issuer.app import create_app
 from issuer.http.middleware import Limits
 
+from .estate import Desk, with_admins
 from .site import Site
 from .world import registry
 
@@ -68,6 +69,26 @@ def serving(limits=None):
     finally:
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture
+def desk():
+    """
+    A service with admins, of the test's own.
+    """
+    site = Site(with_admins(registry()))
+    yield Desk(site)
+    site.close()
+
+
+@pytest.fixture(scope="session")
+def one_desk():
+    """
+    A service with admins that the tests share in which nothing is done.
+    """
+    site = Site(with_admins(registry()))
+    yield Desk(site)
+    site.close()
 
 
 @pytest.fixture(scope="session")

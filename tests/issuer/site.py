@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from litestar.testing import TestClient
 
+from issuer.admin_idempotency import MemoryAdminRecords
 from issuer.app import create_app
 from issuer.clients import ASSERTION_TYPE
 from issuer.errors import OAuthError
@@ -30,6 +31,7 @@ from keys import KeyTimes
 from verifier import CustomerContextVerifier, MemoryReplayStore
 from verifier.compact import parse_compact
 
+from .estate import MemoryTrail, RingStore, office_of
 from .world import NOW, ORIGIN, SECRETS, SHOP, basic, changed, registry, ring_of, signed
 
 
@@ -45,25 +47,6 @@ class Clock:
     def __call__(self):
         self.at += self.step
         return self.at
-
-
-@dataclass
-class RingStore:
-    """
-    A store of a key ring that can be changed, or made to fail, between two looks.
-    """
-
-    ring: object
-    revision: int = 1
-    failure: Exception | None = None
-
-    def stamp(self):
-        return None if self.failure else self.revision
-
-    async def load(self):
-        if self.failure:
-            raise self.failure
-        return self.ring, self.revision
 
 
 class State:
@@ -135,13 +118,29 @@ class Site:
         self.state, self.numbers, self.address, self._client = State(self.clock), count(), None, None
         self.registry_in_use = configured or registry()
         self.ring_stores = {each.name: RingStore(ring_of(each.name)) for each in self.registry_in_use}
+        self.trails = {each.name: MemoryTrail() for each in self.registry_in_use}
+        rings = {name: asyncio.run(self._opened(name, store)) for name, store in self.ring_stores.items()}
+        mints, times = MintCounts(self.clock()), KeyTimes()
         self.service = Service(
             registry=self.registry_in_use,
-            rings={name: asyncio.run(self._opened(name, store)) for name, store in self.ring_stores.items()},
-            state=IssuerState(assertion_ids=self.state, idempotency=self.state),
+            rings=rings,
+            offices={
+                each.name: office_of(
+                    each,
+                    rings[each.name],
+                    self.ring_stores[each.name],
+                    times=times,
+                    mints=mints,
+                    now=self.clock,
+                    report=self._report,
+                    trail=self.trails[each.name],
+                )
+                for each in self.registry_in_use
+            },
+            state=IssuerState(assertion_ids=self.state, idempotency=self.state, admin_records=MemoryAdminRecords()),
             metrics=Metrics(),
-            mints=MintCounts(self.clock()),
-            times=KeyTimes(),
+            mints=mints,
+            times=times,
             report=self._report,
             report_failure=self.failures.append,
             now=self.clock,

@@ -158,6 +158,7 @@ def test_a_ring_that_says_nothing_suspends_nobody():
         [["sus-1", "client", None, 7, "leaked", NOW, None]],
         [["sus-1", "client", None, "orc_main", "", NOW, None]],
         [["sus-1", "client", None, "orc_main", "leaked", "now", None]],
+        [["sus-1", "client", None, "orc_main", "leaked", None, None]],
         [["sus-1", "client", None, "orc_main", "leaked", NOW, True]],
         [["sus-1", "client", None, "orc_main", "leaked", NOW, NOW]],
     ],

@@ -17,6 +17,8 @@ from issuer.service import Service
 from issuer.state import memory_state
 from keys import KeyTimes, create_ring
 
+from ..estate import RingStore, office_of
+
 NOW = 1_796_040_000
 ORIGIN = "https://id.example"
 
@@ -31,28 +33,6 @@ class Clock:
 
     def __call__(self):
         return self.at
-
-
-@dataclass
-class Store:
-    """
-    A store in memory that can be changed, or made to fail, between two looks.
-    """
-
-    ring: object
-    revision: int = 1
-    failure: Exception | None = None
-
-    def stamp(self):
-        return None if self.failure else self.revision
-
-    async def load(self):
-        if self.failure:
-            raise self.failure
-        return self.ring, self.revision
-
-    def put(self, ring):
-        self.ring, self.revision = ring, self.revision + 1
 
 
 def workspace(name, path):
@@ -116,17 +96,24 @@ def harness():
 
     registry = Registry(origin=ORIGIN, workspaces=(workspace("root", ""), workspace("acme", "/w/acme")))
     times = KeyTimes()
-    stores = {each.name: Store(create_ring(each.name, now=NOW - 1000, times=times)) for each in registry}
+    stores = {each.name: RingStore(create_ring(each.name, now=NOW - 1000, times=times)) for each in registry}
     rings = {
         name: asyncio.run(LiveRing.open(name, store, now=clock, monotonic=monotonic, report=report))
         for name, store in stores.items()
     }
+    mints = MintCounts(clock())
     service = Service(
         registry=registry,
         rings=rings,
+        offices={
+            each.name: office_of(
+                each, rings[each.name], stores[each.name], times=times, mints=mints, now=clock, report=report
+            )
+            for each in registry
+        },
         state=memory_state(clock),
         metrics=Metrics(),
-        mints=MintCounts(clock()),
+        mints=mints,
         times=times,
         report=report,
         report_failure=failures.append,

@@ -250,16 +250,21 @@ def test_problem_types_are_stable():
     """
     assert {status: problem.uri.removeprefix("urn:caplo:problem:") for status, problem in PROBLEMS.items()} == {
         400: "bad-request",
+        401: "unauthenticated",
+        403: "forbidden",
         404: "not-found",
         405: "method-not-allowed",
         408: "request-timeout",
+        409: "conflict",
         413: "content-too-large",
         414: "uri-too-long",
         415: "unsupported-media-type",
+        422: "idempotency-key-reused",
+        429: "too-many-requests",
         431: "header-fields-too-large",
         500: "internal-error",
         503: "unavailable",
     }
     assert all(status == problem.status for status, problem in PROBLEMS.items())
-    assert set(PROBLEMS) | {429} == set(OAUTH_EVENTS)
+    assert set(PROBLEMS) - {401, 403, 409, 422} == set(OAUTH_EVENTS)
     assert errors.TOKEN_PATH == "/oauth/token"
