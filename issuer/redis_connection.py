@@ -113,29 +113,11 @@ class RedisConnection:
         """
         return await self.call("EVAL", script, numkeys, *keys_and_args)
 
-    async def get(self, name: Any, /) -> Any:
-        """
-        Return a value, None when there is none.
-        """
-        return await self.call("GET", name)
-
-    async def set(self, name: Any, value: Any, /) -> Any:
-        """
-        Store a value.
-        """
-        return await self.call("SET", name, value)
-
     async def xrange(self, name: Any, min: Any, max: Any, count: Any, /) -> Any:  # noqa: A002  the words of the command
         """
         Return entries of a stream in ascending order.
         """
         return await self.call("XRANGE", name, min, max, "COUNT", count)
-
-    async def xrevrange(self, name: Any, max: Any, min: Any, count: Any, /) -> Any:  # noqa: A002  the words of the command
-        """
-        Return entries of a stream in descending order.
-        """
-        return await self.call("XREVRANGE", name, max, min, "COUNT", count)
 
     async def now(self) -> float:
         """

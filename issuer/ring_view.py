@@ -7,9 +7,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
-from keys import KeyRing, SelfTestFailed, Signer
+from keys import KeyRecord, KeyRing, LocalSigner, SelfTestFailed, Signer, State
 from verifier.es256 import signature_is_valid
 from verifier.jwk import UnusableKeySet, parse_key_set
 
@@ -46,7 +46,9 @@ class RingStatus:
     What operations may know about a ring: no key material and no key ids.
 
     `view_age_s` is how long ago the store confirmed it, `next_due` the epoch second at which the active key should be replaced,
-    `keys` how many there are in each state, `failures` how many looks failed, `problem` why the last one did, if it did.
+    `alarm` whether it has signed for far too long, `keys` how many there are in each state, `failures` how many looks failed,
+    `problem` why the last one did, if it did, or why the ring cannot be used, `rotation_problem` why a rotation that is due does
+    not happen.
     """
 
     workspace: str
@@ -58,6 +60,8 @@ class RingStatus:
     keys: Mapping[str, int]
     failures: int
     problem: str | None
+    alarm: bool = False
+    rotation_problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +69,27 @@ class AdoptedRing:
     """
     A ring that is in use, with the signer that is made once for it, and what it says about suspensions.
 
+    `revoked` are keys that neither sign nor are published whatever the ring says: while the active one is among them, the first
+    standby that is not signs in its place, the same one at every instance. There is no signer when there is no such standby.
+
     Raises:
         SuspensionsUnreadable: when that cannot be read; such a ring is not used.
     """
 
     ring: KeyRing = field(repr=False)
     revision: int
-    signer: Signer
+    signer: Signer | None
+    revoked: frozenset[str] = frozenset()
     suspensions: Suspensions = field(init=False, repr=False)
+
+    @classmethod
+    def of(cls, ring: KeyRing, revision: int, revoked: frozenset[str]) -> Self:
+        """
+        Take a ring into use.
+        """
+        signing = [record for record in (ring.active, *ring.standbys) if record.kid not in revoked]
+        signer = LocalSigner(signing[0].signing_key()) if signing else None
+        return cls(ring=ring, revision=revision, signer=signer, revoked=revoked)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "suspensions", read_suspensions(self.ring))
@@ -87,11 +104,14 @@ class AdoptedRing:
         except TrailDamaged:
             return None
 
-    def view(self, now: float) -> RingView:
+    def view(self, now: float) -> RingView | None:
         """
-        Encode the key set at *now* and find out how long it holds.
+        Encode the key set at *now* and find out how long it holds; None when no key may sign.
         """
-        body = json.dumps(self.ring.jwks(int(now)), separators=(",", ":")).encode()
+        if self.signer is None:
+            return None
+        published = (record for record in self.ring.published(int(now)) if record.kid not in self.revoked)
+        body = json.dumps({"keys": [dict(record.public_jwk) for record in published]}, separators=(",", ":")).encode()
         leaving = [record.gone_at for record in self.ring.retiring]
         return RingView(
             kid=self.signer.kid,
@@ -109,10 +129,12 @@ class AdoptedRing:
 
         A retiring key whose instant has passed counts as retired, though the ring says so only with its next write.
         """
-        return Counter(
-            "retired" if record.state == "retiring" and not record.is_published(now) else record.state
-            for record in self.ring.records
-        )
+        return Counter(self._state(record, now) for record in self.ring.records)
+
+    def _state(self, record: KeyRecord, now: int) -> State:
+        if record.kid in self.revoked:
+            return "revoked"
+        return "retired" if record.state == "retiring" and not record.is_published(now) else record.state
 
 
 async def self_test(view: RingView) -> None:

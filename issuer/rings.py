@@ -6,17 +6,20 @@ the monotonic clock: a process that was paused, or whose ring can no longer be r
 """
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Final, NoReturn, Protocol, Self
 
-from keys import STATES, KeyRing, KeysError, KeyTimes
+from keys import KeyRing, KeysError, KeyTimes, alarm
 
 from .audit import Head
+from .ring_succession import RingReplaced, is_successor
 from .ring_view import AdoptedRing, RingStatus, RingView, self_test
 
 __all__ = [
     "LEASE_S",
+    "NO_KEY",
     "POLL_S",
     "LiveRing",
     "RingReplaced",
@@ -33,6 +36,9 @@ LEASE_S: Final = KeyTimes().lease_s
 POLL_S: Final = 0.5
 """Seconds between two looks at the store, so that a change is noticed within one."""
 
+NO_KEY: Final = "no_key_may_sign"
+"""The problem of a ring whose every key is among those that were revoked beside it."""
+
 
 class RingUnavailable(Exception):
     """
@@ -45,26 +51,6 @@ class RingUnavailable(Exception):
         """
         super().__init__(f"The key ring of workspace {workspace!r} was not confirmed in time.")
         self.workspace = workspace
-
-
-class RingReplaced(KeysError):
-    """
-    Raised when the stored ring does not follow the one in use.
-
-    It is older, another one of the same revision, or of a later revision but with a key in an earlier state than it had reached.
-    Whoever restored a backup might bring a revoked key back, so a running service does not follow; a restart does.
-    """
-
-    code = "ring_replaced"
-
-    def __init__(self, workspace: str, *, found: int, in_use: int) -> None:
-        """
-        Name the revisions.
-        """
-        super().__init__(
-            f"Workspace {workspace!r}: the stored ring (revision {found}) does not follow the one in use (revision {in_use}). "
-            "Restart the service if it was replaced on purpose."
-        )
 
 
 class RingStore(Protocol):
@@ -109,13 +95,16 @@ class LiveRing:
         "_confirmed_at",
         "_failures",
         "_lease_s",
+        "_looking",
         "_monotonic",
         "_now",
         "_problem",
         "_report",
+        "_revoked",
         "_stamp",
         "_store",
         "_view",
+        "_wake",
         "workspace",
     )
 
@@ -128,6 +117,7 @@ class LiveRing:
         monotonic: Callable[[], float],
         report: RingReport,
         lease_s: int = LEASE_S,
+        revoked: frozenset[str] = frozenset(),
     ) -> None:
         """
         Keep the parts; nothing is usable before `open`.
@@ -138,12 +128,15 @@ class LiveRing:
         self._monotonic = monotonic
         self._report = report
         self._lease_s = lease_s
+        self._revoked = revoked
         self._confirmed_at = -math.inf
         self._failures = 0
         self._problem: str | None = None
         self._stamp: object = None
+        self._looking = asyncio.Lock()
+        self._wake: asyncio.Event | None = None
         self._adopted: AdoptedRing
-        self._view: RingView
+        self._view: RingView | None
 
     @classmethod
     async def open(
@@ -155,15 +148,16 @@ class LiveRing:
         monotonic: Callable[[], float],
         report: RingReport,
         lease_s: int = LEASE_S,
+        revoked: frozenset[str] = frozenset(),
     ) -> Self:
         """
-        Read the ring for the first time.
+        Read the ring for the first time; *revoked* are keys that neither sign nor are published whatever it says.
 
         Raises:
             SelfTestFailed: when the active key does not sign for what partners would read in the key set.
             Exception: whatever the store raises; the service must not start then.
         """
-        ring = cls(workspace, store, now=now, monotonic=monotonic, report=report, lease_s=lease_s)
+        ring = cls(workspace, store, now=now, monotonic=monotonic, report=report, lease_s=lease_s, revoked=revoked)
         await ring._look(None)
         return ring
 
@@ -172,19 +166,21 @@ class LiveRing:
         Return the view that holds at *now* (epoch seconds).
 
         Raises:
-            RingUnavailable: when the store has not confirmed the ring within the lease.
+            RingUnavailable: when the store has not confirmed the ring within the lease, or none of its keys may sign.
         """
-        if not self._is_leased():
+        view = self._view
+        if view is not None and not view.valid_from <= now < view.valid_until:
+            view = self._view = self._adopted.view(now)
+        if view is None or not self._is_leased():
             raise RingUnavailable(self.workspace)
-        if not self._view.valid_from <= now < self._view.valid_until:
-            self._view = self._adopted.view(now)
-        return self._view
+        return view
 
     def confirm(self, view: RingView) -> bool:
         """
         Tell, after signing, whether the signature may leave: the lease still runs and the key of *view* is still the active one.
         """
-        return self._is_leased() and view.kid == self._adopted.signer.kid
+        signer = self._adopted.signer
+        return self._is_leased() and signer is not None and view.kid == signer.kid
 
     async def poll(self) -> None:
         """
@@ -193,7 +189,9 @@ class LiveRing:
         A ring that fails its self-test, or is older than the one in use, is a failure too: the lease then runs out.
         """
         try:
-            await self._look(self._adopted)
+            # One at a time: what an earlier look found late must not take the place of what a later one adopted.
+            async with self._looking:
+                await self._look(self._adopted)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way, and the loop must outlive it
             self._failures += 1
             self._note(_code(error))
@@ -202,11 +200,42 @@ class LiveRing:
 
     async def watch(self, interval_s: float = POLL_S) -> NoReturn:
         """
-        Look at the store every *interval_s* seconds until cancelled.
+        Look at the store every *interval_s* seconds until cancelled, and earlier after `wake`.
         """
+        woken = self._wake = asyncio.Event()
         while True:
+            woken.clear()
             await self.poll()
-            await asyncio.sleep(interval_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(interval_s):
+                    await woken.wait()
+
+    def wake(self) -> None:
+        """
+        Have the store looked at now instead of at the end of the interval; nothing depends on whether anybody calls this.
+        """
+        if self._wake is not None:
+            self._wake.set()
+
+    async def withdraw(self, revoked: frozenset[str]) -> None:
+        """
+        Neither sign with those keys nor publish them from now on, whatever the ring says and whether or not its store answers.
+
+        They take the place of those that were named before. When none is left to sign, nothing is signed or published.
+
+        Raises:
+            SelfTestFailed: when the key that would sign instead does not work; then nothing is signed or published either.
+        """
+        async with self._looking:
+            self._revoked, self._view = revoked, None
+            await self._adopt(AdoptedRing.of(self._adopted.ring, self._adopted.revision, revoked))
+
+    @property
+    def ring(self) -> KeyRing:
+        """
+        The ring in use.
+        """
+        return self._adopted.ring
 
     @property
     def head(self) -> Head | None:
@@ -223,14 +252,15 @@ class LiveRing:
         due = active.rotation_due_at or 0
         return RingStatus(
             workspace=self.workspace,
-            usable=self._is_leased(),
+            usable=self._is_leased() and self._view is not None,
             view_age_s=self._monotonic() - self._confirmed_at,
             active_age_s=max(0, int(now) - (active.activated_at or 0)),
             next_due=due,
             overdue=now >= due,
+            alarm=alarm(self._adopted.ring, now),
             keys=self._adopted.by_state(int(now)),
             failures=self._failures,
-            problem=self._problem,
+            problem=self._problem or (None if self._view else NO_KEY),
         )
 
     def _is_leased(self) -> bool:
@@ -243,16 +273,18 @@ class LiveRing:
         # No stamp says nothing: only reading can tell what is wrong then.
         if present is None or stamp is None or stamp != self._stamp:
             ring, revision = await self._store.load()
-            if _is_successor(ring, revision, present):
-                await self._adopt(AdoptedRing(ring=ring, revision=revision, signer=ring.signer()))
+            if is_successor(ring, revision, present):
+                await self._adopt(AdoptedRing.of(ring, revision, self._revoked))
             self._stamp = stamp
         self._confirmed_at = asked_at
 
     async def _adopt(self, adopted: AdoptedRing) -> None:
         view = adopted.view(self._now())
-        await self_test(view)
+        if view is not None:
+            await self_test(view)
         self._adopted, self._view = adopted, view
-        self._report("ring_adopted", workspace=self.workspace, kid=view.kid, revision=view.revision)
+        kid = None if view is None else view.kid
+        self._report("ring_adopted", workspace=self.workspace, kid=kid, revision=adopted.revision)
 
     def _note(self, problem: str | None) -> None:
         if problem == self._problem:
@@ -260,25 +292,6 @@ class LiveRing:
         self._problem = problem
         event = "ring_poll_recovered" if problem is None else "ring_poll_failed"
         self._report(event, workspace=self.workspace, problem=problem)
-
-
-def _is_successor(ring: KeyRing, revision: int, present: AdoptedRing | None) -> bool:
-    """
-    Tell whether what was read takes the place of what is in use; False when the two are the same.
-    """
-    if present is None:
-        return True
-    if revision == present.revision and ring == present.ring:
-        return False
-    if revision <= present.revision or _brings_back(ring, present.ring):
-        raise RingReplaced(ring.workspace, found=revision, in_use=present.revision)
-    return True
-
-
-def _brings_back(ring: KeyRing, earlier: KeyRing) -> bool:
-    # A key's states follow each other; what was changed from an older copy has passed the revision, but not those.
-    reached = {record.kid: STATES.index(record.state) for record in earlier.records}
-    return any(STATES.index(record.state) < reached.get(record.kid, 0) for record in ring.records)
 
 
 def _code(error: Exception) -> str:

@@ -10,7 +10,7 @@ from .redis_url import RedisAddress, parse_redis_url
 from .settings_models import Settings
 from .settings_problems import Finding
 
-__all__ = ["key_times", "keys_redis", "load_sealing_keys", "ring_path"]
+__all__ = ["key_times", "keys_redis", "load_sealing_keys", "ring_path", "trail_path"]
 
 
 def ring_path(settings: Settings, workspace_name: str) -> Path:
@@ -18,6 +18,13 @@ def ring_path(settings: Settings, workspace_name: str) -> Path:
     Return where the sealed ring of a workspace lies in the data folder.
     """
     return settings.data_dir / "rings" / f"{workspace_name}.jwe"
+
+
+def trail_path(settings: Settings, workspace_name: str) -> Path:
+    """
+    Return where the audit trail of a workspace lies in the data folder.
+    """
+    return settings.data_dir / "audit" / f"{workspace_name}.jsonl"
 
 
 def keys_redis(settings: Settings) -> RedisAddress | None:

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from issuer.rings import LEASE_S, LiveRing, RingReplaced, RingUnavailable
+from issuer.rings import LEASE_S, NO_KEY, LiveRing, RingReplaced, RingUnavailable
 from keys import (
+    ALARM_S,
     FileKeyStore,
     KeyRing,
     KeyTimes,
@@ -19,6 +20,7 @@ from keys import (
     SelfTestFailed,
     create_ring,
     revoke,
+    revoke_all,
     rotate,
 )
 from verifier.es256 import signature_is_valid
@@ -391,11 +393,14 @@ async def test_the_status_tells_operations_what_is_due():
 
     early = setup.live.status(NOW + 100)
     late = setup.live.status(NOW + TIMES.rotation_s)
+    far_too_late = setup.live.status(NOW + ALARM_S)
 
     assert (early.active_age_s, early.view_age_s, early.overdue) == (100, 2, False)
     assert early.next_due == NOW + TIMES.rotation_s
     assert early.keys == {"active": 1, "standby": 2, "retiring": 1}
     assert late.overdue
+    assert not late.alarm
+    assert far_too_late.alarm
     assert late.keys == {"active": 1, "standby": 2, "retired": 1}
     assert setup.live.status(NOW - 50).active_age_s == 0
 
@@ -407,7 +412,7 @@ async def test_watching_looks_again_and_again_until_cancelled():
     setup = await Setup().opened()
     third_look, stamps = asyncio.Event(), iter((None, None))
 
-    def stamp():
+    async def stamp():
         if next(stamps, "third") == "third":
             third_look.set()
 
@@ -419,6 +424,120 @@ async def test_watching_looks_again_and_again_until_cancelled():
 
     with pytest.raises(asyncio.CancelledError):
         await watching
+
+
+async def test_a_ring_that_is_woken_looks_at_once():
+    """
+    A change that somebody tells of is adopted long before the interval ends; telling before anybody watches does no harm.
+    """
+    setup = await Setup().opened()
+    setup.live.wake()
+    adopted, looked = asyncio.Event(), asyncio.Event()
+    setup.store.meanwhile = adopted.set
+    stamp = setup.store.stamp
+
+    async def stamped():
+        looked.set()
+        return await stamp()
+
+    setup.store.stamp = stamped
+    watching = asyncio.create_task(setup.live.watch(3600))
+    await looked.wait()
+    setup.store.put(rotated(setup.store.ring))
+
+    setup.live.wake()
+    await adopted.wait()
+    watching.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert setup.store.loads == 2
+
+
+def kids(view):
+    return [key["kid"] for key in json.loads(view.jwks.body)["keys"]]
+
+
+async def test_a_key_that_is_withdrawn_neither_signs_nor_is_published():
+    """
+    Whether or not the store answers: the first standby signs in its place, as it does at every other instance.
+    """
+    setup = await Setup().opened()
+    before, ring = setup.view(), setup.store.ring
+    setup.store.failure = OSError()
+    other = await LiveRing.open(
+        "acme",
+        Store(ring),
+        now=setup.now,
+        monotonic=setup.monotonic,
+        report=setup.report,
+        revoked=frozenset({before.kid}),
+    )
+
+    await setup.live.withdraw(frozenset({before.kid}))
+    after = setup.view()
+    signature = await after.signer.sign(b"input")
+
+    assert after.kid == ring.standbys[0].kid == other.current(NOW).kid
+    assert kids(after) == kids(other.current(NOW)) == [record.kid for record in ring.standbys]
+    assert signature_is_valid(parse_key_set(after.jwks.body)[after.kid], b"input", signature)
+    assert not setup.live.confirm(before)
+    assert setup.live.status(NOW).keys == {"revoked": 1, "standby": 2}
+    assert setup.live.ring == ring
+
+
+async def test_what_is_withdrawn_stays_so_with_every_later_ring():
+    """
+    A rotation that somebody makes on the store does not bring it back as a retiring key.
+    """
+    setup = await Setup().opened()
+    gone = setup.view().kid
+    await setup.live.withdraw(frozenset({gone, "key of another ring"}))
+
+    setup.store.put(rotated(setup.store.ring))
+    await setup.live.poll()
+
+    assert setup.view().kid == setup.store.ring.active.kid
+    assert gone not in kids(setup.view())
+
+
+async def test_without_a_key_that_may_sign_nothing_is_signed_or_published():
+    """
+    Until a ring comes that has one, or less is withdrawn; operations see why.
+    """
+    setup = await Setup().opened()
+    view, ring = setup.view(), setup.store.ring
+    await setup.live.withdraw(frozenset(record.kid for record in ring.records))
+
+    with pytest.raises(RingUnavailable):
+        setup.view()
+    await setup.live.poll()
+    with pytest.raises(RingUnavailable):
+        setup.view()
+    status = setup.live.status(NOW)
+    assert (status.usable, status.problem, status.keys) == (False, NO_KEY, {"revoked": 3})
+    assert not setup.live.confirm(view)
+    assert setup.events[-1] == ("ring_adopted", {"workspace": "acme", "kid": None, "revision": 1})
+
+    setup.store.put(revoke_all(ring, now=NOW, times=TIMES, reason="stolen").ring)
+    await setup.live.poll()
+    assert setup.view().kid == setup.store.ring.active.kid
+    assert setup.live.status(NOW).problem is None
+
+
+async def test_a_standby_that_does_not_work_does_not_take_the_place():
+    """
+    Then nothing is signed, rather than with the key that was withdrawn.
+    """
+    ring = create_ring("acme", now=NOW, times=TIMES)
+    first, second = ring.standbys
+    spoilt = replace(first, private_jwk=second.private_jwk)
+    setup = await Setup(Store(KeyRing("acme", (ring.active, spoilt, second)))).opened()
+
+    with pytest.raises(SelfTestFailed):
+        await setup.live.withdraw(frozenset({ring.active.kid}))
+    with pytest.raises(RingUnavailable):
+        setup.view()
 
 
 async def test_a_change_of_the_sealed_file_is_seen(tmp_path):
