@@ -48,9 +48,11 @@ FIELDS: Final = frozenset(
         "revision",
         "route",  # the template of a route; a path as sent may hold anything
         "scope",
+        "since",
         "source",  # the address of the peer that an admin call came from
         "status",
         "suspension",
+        "where",  # the place of a store, without credentials
         "workspace",
     }
 )
