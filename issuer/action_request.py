@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from verifier.action import ArgumentsError, bind_action, is_idempotency_key
-from verifier.claims import CONFIRMATION_LIFETIME_S, CONFIRMATIONS, ConfirmedBy
+from verifier.claims import CONFIRMATION_LIFETIME_S, CONFIRMATIONS, MAX_CONFIRMATION_AHEAD_S, ConfirmedBy
 from verifier.strict_json import StrictJSONError, loads
 
 from .errors import invalid_authorization_details
@@ -20,7 +20,6 @@ __all__ = ["DETAILS_TYPE", "RequestedAction", "read_action"]
 DETAILS_TYPE: Final = "caplo_action"
 
 _MEMBERS: Final = frozenset({"type", "action", "arguments", "idempotencyKey", "confirmation"})
-_MAX_CONFIRMATION_AHEAD_S: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +110,7 @@ def _confirmation(value: object, action: Action, now: float) -> tuple[ConfirmedB
 
 def _confirmed_at(value: dict[str, Any], now: float) -> int:
     at = value.get("at")
-    if value.keys() != {"by", "at"} or type(at) is not int or not 0 <= at <= now + _MAX_CONFIRMATION_AHEAD_S:
+    if value.keys() != {"by", "at"} or type(at) is not int or not 0 <= at <= now + MAX_CONFIRMATION_AHEAD_S:
         raise invalid_authorization_details("The confirmation is malformed.", reason="confirmation:form")
     if now >= at + CONFIRMATION_LIFETIME_S:
         raise invalid_authorization_details("The confirmation has expired.", reason="confirmation:expired")

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from .bearer import bearer_token
-from .claims import CONFIRMATIONS
+from .claims import CONFIRMATIONS, is_time
 from .demand import NOT_GIVEN, Demand, NotGiven, check_seconds, scope_words
 from .errors import CustomerContextError
 from .explain import Explanation, Finding, explain
@@ -27,7 +27,6 @@ __all__ = ["explain_command", "verify_command"]
 
 _MARKS: Final = {"holds": "ok", "fails": "FAILS", "not_checked": "-"}
 _MAX_INPUT: Final = 64 * 1024
-_MAX_TIME: Final = 2**53 - 1
 
 _Given = TypeVar("_Given")
 _Read = TypeVar("_Read")
@@ -152,7 +151,7 @@ def _of_option(option: str, read: Callable[[_Given], _Read], value: _Given) -> _
 def _now(at: float | None) -> float:
     if at is None:
         return time.time()
-    if not 0 <= at <= _MAX_TIME:
+    if not is_time(at):
         raise ValueError("--at is in epoch seconds")
     return at
 
