@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from verifier.claims import Actor
+from verifier.demand import FRESH_SIGN_IN_S, scope_words
 from verifier.levels import is_level, satisfies
 
 from .action_request import RequestedAction, read_action
@@ -24,8 +25,6 @@ __all__ = ["ACCESS_TOKEN_TYPE", "GRANT_TYPE", "Exchange", "decide"]
 GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"
 
-_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
-_FRESH_SIGN_IN_S: Final = 60
 _MAX_AGE_DIGITS: Final = re.compile(r"[0-9]{1,10}")
 
 
@@ -114,16 +113,17 @@ def _scope(
     if requested is None:
         granted = owned & client.scopes if subject.scope is None else owned & client.scopes & subject.scope
         return " ".join(sorted(granted)) or None
-    if _SCOPE.fullmatch(requested) is None:
-        raise invalid_scope("The scope is malformed.", reason="scope:form")
-    words = requested.split(" ")
-    if len(set(words)) != len(words):
+    try:
+        words = scope_words(requested)
+    except ValueError:
+        raise invalid_scope("The scope is malformed.", reason="scope:form") from None
+    if len(words) != requested.count(" ") + 1:
         raise invalid_scope("A scope word occurs twice.", reason="scope:form")
-    if connection.action_scopes.intersection(words) - owned:
+    if (words & connection.action_scopes) - owned:
         raise invalid_scope("The scope is minted only together with its action.", reason="scope:needs_action")
-    if not client.scopes.intersection(connection.scopes | owned).issuperset(words):
+    if not words <= client.scopes & (connection.scopes | owned):
         raise invalid_scope("The scope is not available to this client here.", reason="scope:not_allowed")
-    if subject.scope is not None and not subject.scope.issuperset(words):
+    if subject.scope is not None and not words <= subject.scope:
         raise invalid_scope("The scope is wider than that of the subject token.", reason="scope:wider")
     return requested
 
@@ -139,7 +139,7 @@ def _check_demand(form: Form, subject: Subject, now: float) -> None:
     if max_age is not None:
         if _MAX_AGE_DIGITS.fullmatch(max_age) is None:
             raise invalid_request("max_age is a number of seconds.", reason="max_age:form")
-        met = met and now - subject.auth_time <= (int(max_age) or _FRESH_SIGN_IN_S)
+        met = met and now - subject.auth_time <= (int(max_age) or FRESH_SIGN_IN_S)
     if not met:
         raise TokenRefused(
             "unmet_authentication_requirements",

@@ -14,10 +14,22 @@ from .action import is_action_name
 from .claims import CONFIRMATIONS, ConfirmedBy
 from .levels import Level, is_level
 
-__all__ = ["MAX_AGE_S", "NOT_GIVEN", "NO_DEMAND", "Demand", "NotGiven", "check_seconds", "scope_words"]
+__all__ = [
+    "FRESH_SIGN_IN_S",
+    "MAX_AGE_S",
+    "NOT_GIVEN",
+    "NO_DEMAND",
+    "Demand",
+    "NotGiven",
+    "check_seconds",
+    "scope_words",
+]
 
 MAX_AGE_S: Final = 86_400
 """Largest age that can be demanded, in seconds (D10)."""
+
+FRESH_SIGN_IN_S: Final = 60
+"""What meets a demand for an age of 0, in seconds: literally nothing could, since time passes on the way to the API (D9)."""
 
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
 
@@ -82,7 +94,7 @@ class Demand:
 
 def scope_words(scope: object) -> frozenset[str]:
     """
-    Split a demanded scope into its words (RFC 6749 section 3.3), all of which a token must have.
+    Split a scope that is asked for or demanded into its words (RFC 6749 section 3.3).
 
     Raises:
         ValueError: for text that is no scope.

@@ -39,7 +39,7 @@ from .claims import (
 )
 from .compact import MalformedToken, UnverifiedToken, parse_compact
 from .context import CustomerContext
-from .demand import Demand, scope_words
+from .demand import FRESH_SIGN_IN_S, Demand, scope_words
 from .errors import CustomerContextError, Reason
 from .es256 import ALGORITHM, PublicKey, signature_is_valid
 from .levels import satisfies
@@ -48,8 +48,6 @@ from .step_up import StepUp
 __all__ = ["CLAIM_CHECKS", "Candidate", "Procedure", "check_algorithm", "check_type"]
 
 _TYPES: Final = frozenset({TOKEN_TYPE, f"application/{TOKEN_TYPE}"})
-# A demand for a fresh sign-in cannot be met literally, because time passes on the way to the API (D9).
-_FRESH_SIGN_IN_S: Final = 60
 
 
 class Candidate(NamedTuple):
@@ -182,7 +180,7 @@ class Procedure:
         strong = demand.level is None or satisfies(claims.acr, demand.level)
         limit = demand.max_auth_age_seconds
         age = math.inf if claims.auth_time is None else now - claims.auth_time
-        recent = limit is None or age <= (limit or _FRESH_SIGN_IN_S) + self.clock_tolerance_s
+        recent = limit is None or age <= (limit or FRESH_SIGN_IN_S) + self.clock_tolerance_s
         if not (strong and recent):
             raise CustomerContextError(
                 "step_up",

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from .challenge import Challenge, parse_challenges
+from .demand import MAX_AGE_S
 from .errors import CustomerContextError
 from .levels import Level, acceptable_levels, is_level
 
-__all__ = ["MAX_AUTH_AGE_SECONDS", "StepUp", "step_up_from_challenge", "step_up_required"]
-
-MAX_AUTH_AGE_SECONDS: Final = 86_400
-"""Largest age that can be demanded, in seconds: one day (D10)."""
+__all__ = ["StepUp", "step_up_from_challenge", "step_up_required"]
 
 _ERROR: Final = "insufficient_user_authentication"
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -41,7 +39,7 @@ class StepUp:
         if self.level is not None and not is_level(self.level):
             raise ValueError("level is low, standard or high")
         if self.max_auth_age_seconds is not None and not _is_age(self.max_auth_age_seconds):
-            raise ValueError(f"max_auth_age_seconds is an int from 0 to {MAX_AUTH_AGE_SECONDS}")
+            raise ValueError(f"max_auth_age_seconds is an int from 0 to {MAX_AGE_S}")
 
     def parameters(self) -> dict[str, str]:
         """
@@ -112,11 +110,11 @@ def _age(text: str) -> int | None:
         return None
     # Python refuses to convert more than 4300 digits, so the length is looked at first.
     digits = text.lstrip("0") or "0"
-    if len(digits) > len(str(MAX_AUTH_AGE_SECONDS)):
-        return MAX_AUTH_AGE_SECONDS
-    return min(int(digits), MAX_AUTH_AGE_SECONDS)
+    if len(digits) > len(str(MAX_AGE_S)):
+        return MAX_AGE_S
+    return min(int(digits), MAX_AGE_S)
 
 
 def _is_age(value: object) -> bool:
     # `True` is an int to isinstance, and no age.
-    return type(value) is int and 0 <= value <= MAX_AUTH_AGE_SECONDS
+    return type(value) is int and 0 <= value <= MAX_AGE_S

@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from verifier.challenge import MAX_LINE_LENGTH, MAX_LINES, Challenge, format_challenge, parse_challenges
+from verifier.demand import MAX_AGE_S
 from verifier.levels import LEVELS
-from verifier.step_up import MAX_AUTH_AGE_SECONDS, StepUp, step_up_from_challenge
+from verifier.step_up import StepUp, step_up_from_challenge
 
 TOKEN_CHARACTERS = string.ascii_letters + string.digits + "!#$%&'*+-.^_`|~"
 TOKEN68_CHARACTERS = string.ascii_letters + string.digits + "-._~+/"
@@ -244,9 +245,9 @@ def test_nothing_from_the_network_raises(header):
 @unhurried
 @given(
     st.one_of(
-        st.builds(StepUp, st.sampled_from(LEVELS), st.integers(0, MAX_AUTH_AGE_SECONDS)),
+        st.builds(StepUp, st.sampled_from(LEVELS), st.integers(0, MAX_AGE_S)),
         st.builds(StepUp, st.sampled_from(LEVELS), st.none()),
-        st.builds(StepUp, st.none(), st.integers(0, MAX_AUTH_AGE_SECONDS)),
+        st.builds(StepUp, st.none(), st.integers(0, MAX_AGE_S)),
     ),
     st.one_of(st.none(), st.text()),
 )

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from verifier.challenge import Challenge, parse_challenges
+from verifier.demand import MAX_AGE_S
 from verifier.errors import CustomerContextError
-from verifier.step_up import MAX_AUTH_AGE_SECONDS, StepUp, step_up_from_challenge, step_up_required
+from verifier.step_up import StepUp, step_up_from_challenge, step_up_required
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "challenge_vectors.json").read_text("utf-8"))
 ERROR = 'error="insufficient_user_authentication"'
@@ -164,7 +165,7 @@ def test_what_is_no_header_is_no_step_up(header):
         (2, None),
         (["high"], None),
         (None, -1),
-        (None, MAX_AUTH_AGE_SECONDS + 1),
+        (None, MAX_AGE_S + 1),
         (None, True),
         (None, False),
         (None, 1.5),
@@ -183,7 +184,7 @@ def test_an_impossible_demand_cannot_be_built(build, level, seconds):
         build(level, seconds)
 
 
-@pytest.mark.parametrize("seconds", [0, 1, MAX_AUTH_AGE_SECONDS])
+@pytest.mark.parametrize("seconds", [0, 1, MAX_AGE_S])
 def test_a_demand_within_bounds_is_built(seconds):
     """
     Both edges of the age are possible, alone and with a level.
