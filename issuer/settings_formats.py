@@ -7,12 +7,12 @@ repeats the text.
 
 import re
 from hashlib import sha256
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from verifier.action import is_action_name
+from verifier.fetch import is_loopback
 
 from .redis_url import parse_redis_url
 
@@ -88,18 +88,9 @@ def _url(text: str) -> SplitResult:
     authority = _AUTHORITY.fullmatch(parts.netloc)
     if authority is None or int(authority[2] or "1") > 65_535:
         raise ValueError("must name a host, and a port from 1 to 65535 if any")
-    if parts.scheme == "http" and not _is_loopback(authority[1].strip("[]").lower()):
+    if parts.scheme == "http" and not is_loopback(authority[1].lower()):
         raise ValueError("must be https; http is for loopback hosts only")
     return parts
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def workspace_name(text: str) -> str:

@@ -6,11 +6,19 @@ What comes out is an `UnverifiedToken`: a different type than anything verified,
 
 import binascii
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from .strict_json import StrictJSONError, loads_object
 
-__all__ = ["MAX_TOKEN_LENGTH", "MalformedToken", "UnverifiedToken", "b64url_decode", "b64url_encode", "parse_compact"]
+__all__ = [
+    "MAX_TOKEN_LENGTH",
+    "MalformedToken",
+    "UnverifiedToken",
+    "b64url_decode",
+    "b64url_encode",
+    "is_kid",
+    "parse_compact",
+]
 
 MAX_TOKEN_LENGTH: Final = 8192
 """Longest token that is looked at, in characters (D20)."""
@@ -79,6 +87,13 @@ def b64url_decode(text: bytes) -> bytes:
         raise MalformedToken("not base64url") from None
 
 
+def is_kid(value: object) -> TypeGuard[str]:
+    """
+    Tell whether *value* is a `kid` that a token or a key may have: 1 to 128 printable ASCII characters (D19).
+    """
+    return isinstance(value, str) and 1 <= len(value) <= _MAX_KID_LENGTH and value.isascii() and value.isprintable()
+
+
 def parse_compact(token: object, *, kid_required: bool = True) -> UnverifiedToken:
     """
     Take a compact JWS apart; no signature is checked here.
@@ -132,6 +147,6 @@ def _kid(header: dict[str, Any]) -> str | None:
     if "kid" not in header:
         return None
     kid = header["kid"]
-    if not isinstance(kid, str) or not 1 <= len(kid) <= _MAX_KID_LENGTH or not kid.isascii() or not kid.isprintable():
+    if not is_kid(kid):
         raise MalformedToken("kid is not 1 to 128 printable ASCII characters")
     return kid

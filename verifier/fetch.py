@@ -21,6 +21,7 @@ from .jwk import MAX_DOCUMENT_OCTETS
 
 __all__ = [
     "FETCH_DEADLINE_S",
+    "JWKS_PATH",
     "AsyncFetch",
     "AsyncHTTPFetch",
     "Fetch",
@@ -28,15 +29,18 @@ __all__ = [
     "FetchResponse",
     "HTTPFetch",
     "check_url",
+    "is_loopback",
     "jwks_url",
 ]
 
 FETCH_DEADLINE_S: Final = 5.0
 """How long one fetch may take in all, from the name's resolution to the last octet (D19)."""
 
+JWKS_PATH: Final = "/.well-known/jwks.json"
+"""Where the key set stands below each issuer: verifiers find it by this rule, without discovery (D3)."""
+
 _GRACE_S: Final = 1.0
 _CONNECT_SHARE: Final = 0.4
-_WELL_KNOWN: Final = "/.well-known/jwks.json"
 _ENCODINGS: Final = frozenset({"", "identity", "gzip"})
 _URL: Final = re.compile(
     r"""(?P<scheme>https?)://
@@ -107,7 +111,7 @@ def jwks_url(issuer: str) -> str:
     """
     url = issuer.removesuffix("/") if isinstance(issuer, str) else ""
     check_url(url)
-    return url + _WELL_KNOWN
+    return url + JWKS_PATH
 
 
 def check_url(url: str) -> None:
@@ -123,11 +127,14 @@ def check_url(url: str) -> None:
         raise ValueError("an issuer is an https URL with a host in lower case, and without user, query or fragment")
     if match["port"] is not None and not 1 <= int(match["port"]) <= 65535:
         raise ValueError("a port is a number from 1 to 65535")
-    if match["scheme"] == "http" and not _is_loopback(match["host"]):
+    if match["scheme"] == "http" and not is_loopback(match["host"]):
         raise ValueError("http is for loopback hosts only")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """
+    Tell whether *host*, in lower case, an IPv6 address in brackets, is this machine and nothing else, so that http will do.
+    """
     if host == "localhost":
         return True
     try:

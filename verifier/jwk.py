@@ -14,14 +14,13 @@ from typing import Any, Final, Literal
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
-from .compact import MalformedToken, b64url_decode
+from .compact import MalformedToken, b64url_decode, is_kid
 from .es256 import ALGORITHM, PublicKey
 from .strict_json import StrictJSONError, loads_object
 
 __all__ = [
     "MAX_DOCUMENT_OCTETS",
     "MAX_KEYS",
-    "MAX_KID_LENGTH",
     "Fault",
     "KeySet",
     "UnusableKeySet",
@@ -34,9 +33,6 @@ MAX_DOCUMENT_OCTETS: Final = 65536
 
 MAX_KEYS: Final = 256
 """Most entries of one set; a larger set is unusable as a whole (D19)."""
-
-MAX_KID_LENGTH: Final = 128
-"""Longest `kid`, in characters (D19)."""
 
 Fault = Literal["form", "private", "kty", "crv", "kid", "alg", "use", "key_ops", "coordinates", "point", "shared_kid"]
 """Why an entry of a set is ignored."""
@@ -140,10 +136,6 @@ def _entries(body: bytes) -> list[Any]:
     return entries
 
 
-def _is_kid(value: object) -> bool:
-    return isinstance(value, str) and 1 <= len(value) <= MAX_KID_LENGTH and value.isascii() and value.isprintable()
-
-
 def _is_for_verifying(operations: object) -> bool:
     return isinstance(operations, list) and all(isinstance(name, str) for name in operations) and "verify" in operations
 
@@ -163,7 +155,7 @@ _RULES: Final[tuple[tuple[Fault, Callable[[dict[str, Any]], bool]], ...]] = (
     ("private", _PRIVATE_MEMBERS.isdisjoint),
     ("kty", lambda jwk: jwk.get("kty") == "EC"),
     ("crv", lambda jwk: jwk.get("crv") == "P-256"),
-    ("kid", lambda jwk: _is_kid(jwk.get("kid"))),
+    ("kid", lambda jwk: is_kid(jwk.get("kid"))),
     ("alg", lambda jwk: jwk.get("alg", ALGORITHM) == ALGORITHM),
     ("use", lambda jwk: jwk.get("use", "sig") == "sig"),
     ("key_ops", lambda jwk: _is_for_verifying(jwk.get("key_ops", ["verify"]))),

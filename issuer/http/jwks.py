@@ -12,6 +12,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from keys import KeyTimes
+from verifier.fetch import JWKS_PATH
 
 from ..metrics import Metrics
 from ..registry import Workspace
@@ -19,10 +20,7 @@ from ..rings import LiveRing, RingUnavailable
 from .docs import KeySetOperation
 from .documents import document_response, readable
 
-__all__ = ["JWKS_MEDIA_TYPE", "JWKS_PATH", "jwks_routes"]
-
-JWKS_PATH: Final = "/.well-known/jwks.json"
-"""Where the key set stands below each issuer; partners find it by this rule, without discovery (D3)."""
+__all__ = ["JWKS_MEDIA_TYPE", "jwks_routes"]
 
 JWKS_MEDIA_TYPE: Final = "application/jwk-set+json"
 

@@ -13,6 +13,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from verifier.es256 import ALGORITHM
+from verifier.fetch import JWKS_PATH
 from verifier.levels import LEVELS
 
 from ..action_request import DETAILS_TYPE
@@ -22,7 +23,6 @@ from ..registry import Workspace
 from .docs import MetadataOperation
 from .documents import document_response, readable
 from .errors import TOKEN_PATH
-from .jwks import JWKS_PATH
 
 __all__ = ["METADATA_PATH", "metadata", "metadata_paths", "metadata_routes"]
 
