@@ -21,7 +21,6 @@ __all__ = [
     "Admin",
     "AuthenticationMethod",
     "Client",
-    "ConfirmationBy",
     "Connection",
     "Permission",
     "Registry",
@@ -31,9 +30,6 @@ __all__ = [
 
 AuthenticationMethod = Literal["private_key_jwt", "client_secret_basic"]
 """How a client proves who it is, in the registered words of RFC 7591 section 2."""
-
-ConfirmationBy = ConfirmedBy
-"""Who stands behind an action, ordered none < client < customer (D18)."""
 
 Permission = Literal["keys:read", "keys:rotate", "keys:revoke", "suspensions", "audit:read"]
 """What an admin may do; there are no others."""
@@ -76,7 +72,7 @@ class Action:
     name: str
     audience: str
     scopes: frozenset[str] = frozenset()
-    confirmation: ConfirmationBy = "client"
+    confirmation: ConfirmedBy = "client"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

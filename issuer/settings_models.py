@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr, StrictBool
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from verifier.claims import ConfirmedBy
 from verifier.levels import Level
 
 from . import settings_formats as formats
 from .logs import LogLevel
-from .registry import ConfirmationBy, Permission, SubjectTokenKind
+from .registry import Permission, SubjectTokenKind
 from .settings_problems import Source
 
 __all__ = [
@@ -53,7 +54,7 @@ def _no_bool(value: object) -> object:
     return value
 
 
-def _supported_confirmation(by: ConfirmationBy) -> ConfirmationBy:
+def _supported_confirmation(by: ConfirmedBy) -> ConfirmedBy:
     if by == "customer":
         raise ValueError("customer is reserved until the service takes confirmations itself; use client or none")
     return by
@@ -99,7 +100,7 @@ class ActionSettings(_Table):
     name: _ActionName = Field(description="Operation name, the same as in `caplo.action`")
     audience: _Audience = Field(description="API that carries it out, one of the connection's audiences")
     scopes: _Scopes = Field(default=(), description="Scopes that are minted only together with this action; at most 64")
-    confirmation: Annotated[ConfirmationBy, AfterValidator(_supported_confirmation)] = Field(
+    confirmation: Annotated[ConfirmedBy, AfterValidator(_supported_confirmation)] = Field(
         default="client", description="Least confirmation that is accepted: none or client"
     )
 
