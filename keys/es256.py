@@ -23,7 +23,7 @@ Sign = Callable[[bytes], bytes]
 Verify = Callable[[bytes, bytes], bool]
 """Tells whether its second argument is a valid signature of its first."""
 
-_logger = logging.getLogger("keys")
+_LOG: Final = logging.getLogger("keys")
 _OCTETS: Final = 32
 
 
@@ -42,7 +42,7 @@ def signing_function(key: ec.EllipticCurvePrivateKey) -> Sign:
     Return the function that signs with *key*.
     """
     if not DETERMINISTIC_SIGNATURES:
-        _logger.warning("this build of OpenSSL cannot sign deterministically (RFC 6979): ES256 uses random nonces")
+        _LOG.warning("this build of OpenSSL cannot sign deterministically (RFC 6979): ES256 uses random nonces")
     der_signature, scheme = key.sign, _SCHEME
 
     def sign(data: bytes) -> bytes:

@@ -31,8 +31,8 @@ DEFAULT_LIFETIME_S: Final = 120
 """Stands for `max-age` where there is none; `Expires` is not read."""
 
 _DELTA_SECONDS: Final = re.compile(r"[0-9]+")
-_MOST_DIGITS: Final = 10
-_MOST_CHARACTERS: Final = 4096
+_MAX_DIGITS: Final = 10
+_MAX_CHARACTERS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def parse_cache_control(lines: Iterable[str]) -> CachePolicy:
     caches, which a verifier is not. Two values that contradict each other are unreadable (RFC 9111 section 4.2.1).
     """
     text = ",".join(lines)
-    directives = _directives(text) if len(text) <= _MOST_CHARACTERS else None
+    directives = _directives(text) if len(text) <= _MAX_CHARACTERS else None
     if directives is None:
         return CachePolicy(lifetime_s=0, stale_if_error_s=0)
     lifetime_s = _seconds(directives["max-age"]) if "max-age" in directives else DEFAULT_LIFETIME_S
@@ -146,7 +146,7 @@ def _seconds(values: set[str]) -> int:
 
 def _bounded(digits: str) -> int:
     # RFC 9111 section 1.2.2: a number too large to hold means the largest; Python itself refuses to read thousands of digits.
-    return int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
+    return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def _epoch(date: str, *, otherwise: float) -> float:

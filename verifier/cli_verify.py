@@ -18,8 +18,9 @@ from .demand import NOT_GIVEN, Demand, NotGiven, check_seconds, scope_words
 from .errors import CustomerContextError
 from .explain import Explanation, Finding, explain
 from .fetch import jwks_url
+from .fixed_key_source import FixedKeySource
 from .jwk import MAX_DOCUMENT_OCTETS
-from .key_source import FixedKeySource, KeySource
+from .key_source import KeySource
 from .levels import LEVELS
 from .procedure import Procedure
 

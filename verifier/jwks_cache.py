@@ -41,7 +41,7 @@ ATTEMPT_INTERVAL_S: Final = 30
 """No fetch begins sooner than this after the last one began, however that one ended."""
 
 _REFRESH_FROM: Final = 0.8
-_MOST_ETAG_CHARACTERS: Final = 256
+_MAX_ETAG_CHARACTERS: Final = 256
 _ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
 
 
@@ -265,4 +265,4 @@ def read_answer(stored: StoredKeys | None, answer: FetchResponse, *, at: float, 
 
 def _etag(headers: Mapping[str, str]) -> str | None:
     etag = headers.get("etag", "").strip(" \t")
-    return etag if len(etag) <= _MOST_ETAG_CHARACTERS and _ETAG.fullmatch(etag) else None
+    return etag if len(etag) <= _MAX_ETAG_CHARACTERS and _ETAG.fullmatch(etag) else None

@@ -16,8 +16,8 @@ from .jwks_cache import UnusableAnswer
 __all__ = ["described", "report_failure", "report_keys", "report_unknown_kid"]
 
 _LOG: Final = logging.getLogger("verifier.keys")
-_MOST_CHARACTERS: Final = 120
-_MOST_KIDS: Final = 8
+_MAX_CHARACTERS: Final = 120
+_MAX_KIDS: Final = 8
 _OWN_TEXTS: Final = (FetchError, UnusableAnswer, UnusableKeySet)
 
 
@@ -64,9 +64,9 @@ def _report_private(url: str, count: int) -> None:
 
 
 def _listed(kids: set[str]) -> str:
-    shown = [_escaped(kid) for kid in sorted(kids)[:_MOST_KIDS]]
-    return ", ".join([*shown, f"{len(kids) - _MOST_KIDS} more"] if len(kids) > _MOST_KIDS else shown) or "none"
+    shown = [_escaped(kid) for kid in sorted(kids)[:_MAX_KIDS]]
+    return ", ".join([*shown, f"{len(kids) - _MAX_KIDS} more"] if len(kids) > _MAX_KIDS else shown) or "none"
 
 
 def _escaped(text: str) -> str:
-    return ascii(text[:_MOST_CHARACTERS])[1:-1]
+    return ascii(text[:_MAX_CHARACTERS])[1:-1]

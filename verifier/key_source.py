@@ -1,5 +1,5 @@
 """
-Where the verifiers get a key from: the issuer's JWK Set through a cache, blocking or asynchronous, or a fixed set (RFC 7517).
+Where the verifiers get a key from: the issuer's JWK Set (RFC 7517) through a cache, blocking or asynchronous.
 
 Thin shells around `KeyCache`: they run one fetch at a time and let callers wait for it, and nobody waits whose key is at hand.
 """
@@ -15,17 +15,16 @@ from typing import Any, Final
 from .errors import CustomerContextError
 from .es256 import PublicKey
 from .fetch import AsyncFetch, AsyncHTTPFetch, Fetch, HTTPFetch
-from .fixed_key_source import FixedKeySource
 from .flight import Flight
 from .key_cache import KeyCache
 
-__all__ = ["WAIT_LIMIT_S", "AsyncKeySource", "FixedKeySource", "KeySource"]
+__all__ = ["WAIT_LIMIT_S", "AsyncKeySource", "KeySource"]
 
 WAIT_LIMIT_S: Final = 10.0
 """Longest a caller waits for a fetch; the default ones end after 5 seconds by themselves."""
 
 # One look-up may find a fetch lost with its event loop, run the next one and look up again; more is not plausible.
-_MOST_LOOK_UPS: Final = 4
+_MAX_LOOK_UPS: Final = 4
 
 
 def _start_thread(run: Callable[[], None]) -> None:
@@ -80,7 +79,7 @@ class KeySource:
         Raises:
             CustomerContextError: (`key`) for a denied or unknown `kid`, (`keys_unavailable`) when that cannot be told.
         """
-        for _ in range(_MOST_LOOK_UPS):
+        for _ in range(_MAX_LOOK_UPS):
             found = self._cache.look_up(kid)
             if not isinstance(found, Flight):
                 return found
@@ -171,7 +170,7 @@ class AsyncKeySource:
         """
         Return the key for *kid*; see `KeySource.key`. A cancelled caller leaves the fetch to the others.
         """
-        for _ in range(_MOST_LOOK_UPS):
+        for _ in range(_MAX_LOOK_UPS):
             found = self._cache.look_up(kid)
             if not isinstance(found, Flight):
                 return found

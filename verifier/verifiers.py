@@ -14,7 +14,8 @@ from .context import CustomerContext
 from .demand import NO_DEMAND, NOT_GIVEN, Demand, NotGiven, check_seconds, scope_words
 from .errors import CustomerContextError
 from .fetch import AsyncFetch, Fetch, jwks_url
-from .key_source import AsyncKeySource, FixedKeySource, KeySource
+from .fixed_key_source import FixedKeySource
+from .key_source import AsyncKeySource, KeySource
 from .levels import Level
 from .procedure import Candidate, Procedure
 from .replay import AsyncReplayStore, ReplayStore, ScopedReplayStore, SupportsScope

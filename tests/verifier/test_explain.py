@@ -15,7 +15,7 @@ from verifier import CustomerContextError, CustomerContextVerifier, action_diges
 from verifier.compact import b64url_decode, b64url_encode
 from verifier.demand import Demand
 from verifier.explain import Explanation, Finding, explain
-from verifier.key_source import FixedKeySource
+from verifier.fixed_key_source import FixedKeySource
 from verifier.procedure import Procedure
 
 FIXTURE = json.loads((Path(__file__).parents[1] / "data" / "fixture.json").read_text())
