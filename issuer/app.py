@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
@@ -38,19 +38,27 @@ def create_app(
     """
     Build the ASGI application; while it runs, it looks at each ring every *poll_s* seconds, and into the books every *books_s*.
 
+    It also rotates keys when that is due, and looks at a ring earlier where the store tells of changes.
+
     Nothing but the configured routes is served: no documentation pages, and no debugging whatever the environment says.
     """
 
     @asynccontextmanager
     async def pollers(_app: Litestar) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(ring.watch(poll_s)) for ring in service.rings.values()]
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(ring.watch(poll_s)) for ring in service.rings.values()]
         tasks += [asyncio.create_task(office.books.watch(books_s)) for office in service.offices.values()]
+        tasks += [asyncio.create_task(office.schedule.watch()) for office in service.offices.values()]
+        if service.place is not None:
+            heard = {name: ring.wake for name, ring in service.rings.items()}
+            tasks.append(asyncio.create_task(service.place.listen(heard)))
         try:
             yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if service.place is not None:
+                await service.place.aclose()
 
     handlers, labels = routes(service)
     app = Litestar(

@@ -122,4 +122,10 @@ _RING_GAUGES: Final[tuple[tuple[str, str, Callable[[RingStatus], float]], ...]] 
     ("active_key_age_seconds", "Seconds since the active key became active.", lambda status: status.active_age_s),
     ("next_due_timestamp_seconds", "When the active key is due to be replaced.", lambda status: status.next_due),
     ("overdue", "1 when the active key should have been replaced.", lambda status: status.overdue),
+    (
+        "rotation_failing",
+        "1 while a rotation that is due does not happen.",
+        lambda status: bool(status.rotation_problem),
+    ),
+    ("key_age_alarm", "1 when the active key has signed for far too long.", lambda status: status.alarm),
 )

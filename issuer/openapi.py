@@ -30,6 +30,7 @@ from .mint_counts import MintCounts
 from .office import open_office
 from .registry import Connection, Registry, Workspace
 from .rings import LiveRing
+from .schedule import steady_clock
 from .service import Service, report, report_failure
 from .state import memory_state
 
@@ -111,7 +112,15 @@ def _example() -> Service:
     )
     ring = LiveRing(workspace.name, store, now=time.time, monotonic=time.monotonic, report=report)
     office = open_office(
-        workspace, ring=ring, store=store, ledger=ledger, times=times, mints=mints, now=time.time, report=report
+        workspace,
+        ring=ring,
+        store=store,
+        ledger=ledger,
+        times=times,
+        mints=mints,
+        now=time.time,
+        store_now=steady_clock(time.time, time.monotonic),
+        report=report,
     )
     return Service(
         registry=Registry(origin=_ORIGIN, workspaces=(workspace,)),

@@ -12,6 +12,7 @@ from typing import Final, NoReturn, Protocol
 from keys import ActiveKeyMismatch, KeyRing, KeysError, KeyTimes, RevisionConflict, alarm, due
 
 __all__ = [
+    "CLOCK_AHEAD",
     "INTERVAL_S",
     "Clock",
     "Rotate",
@@ -42,7 +43,7 @@ class Rotate(Protocol):
     Does a planned rotation, with its record in the audit trail.
     """
 
-    def __call__(self, workspace: str, expected_active: str) -> Awaitable[object]:
+    def __call__(self, workspace: str, expected_active: str, /) -> Awaitable[object]:
         """
         Rotate the keys of *workspace* if *expected_active* is still the active one.
 

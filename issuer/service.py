@@ -7,11 +7,11 @@ The key rings are opened here, before any socket is bound: a service whose ring 
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from keys import KeyTimes
+from keys import KeyTimes, SealingKeys
 
 from .audit import AuditError, RingOlderThanTrail
 from .ledger import Ledger
@@ -21,6 +21,7 @@ from .mint_counts import MintCounts
 from .oauth import Report
 from .office import Office, open_office
 from .registry import Registry
+from .ring_stores import RingStores, ring_stores
 from .rings import LiveRing, RingStatus
 from .settings import Settings, build_registry
 from .settings_sealing import key_times, load_sealing_keys
@@ -44,7 +45,10 @@ _FAILURES: Final = frozenset(
         "audit_note_failed",
         "audit_spill_failed",
         "audit_spilled",
+        "key_age_alarm",
+        "redis_persistence_unknown",
         "ring_poll_failed",
+        "rotation_failed",
     }
 )
 
@@ -55,7 +59,8 @@ class Service:
     The parts of a running service.
 
     `rings` and `offices` have one entry for each workspace of `registry`, by name. `now` is the wall clock in epoch seconds,
-    `monotonic` the clock that leases and durations are measured by. Nothing here belongs to an event loop.
+    `monotonic` the clock that leases and durations are measured by. `place` is where the rings are kept, None when nothing of it
+    has to be listened to or ended. Nothing here belongs to an event loop.
     """
 
     registry: Registry
@@ -69,40 +74,77 @@ class Service:
     report_failure: ReportFailure
     now: Callable[[], float]
     monotonic: Callable[[], float]
+    place: RingStores | None = None
 
     def statuses(self) -> Iterator[RingStatus]:
         """
         Return what operations may know about each ring, as it is now.
         """
         now = self.now()
-        return (ring.status(now) for ring in self.rings.values())
+        return (
+            replace(ring.status(now), rotation_problem=self.offices[name].schedule.problem)
+            for name, ring in self.rings.items()
+        )
 
 
 def build_service(settings: Settings) -> Service:
     """
-    Put the service together where no event loop is running yet; see `open_service`.
+    Put the service together where no event loop is running yet; see `open_service`. It may run in any loop after that.
     """
-    return asyncio.run(open_service(settings))
+
+    async def opened() -> Service:
+        service = await open_service(settings)
+        if service.place is not None:
+            await service.place.aclose()
+        return service
+
+    return asyncio.run(opened())
 
 
 async def open_service(
     settings: Settings, *, now: Callable[[], float] = time.time, monotonic: Callable[[], float] = _MONOTONIC
 ) -> Service:
     """
-    Read the key files that *settings* name, open every ring, and put the service together with embedded stores.
+    Read the key files that *settings* name, open every ring where it is kept, and put the service together.
 
     Raises:
         SettingsError: when a file of the configuration cannot be used.
-        KeysError: when a ring cannot be opened, is older than its audit trail, or its active key fails its self-test; it is left
-            as it is.
+        KeysError: when a ring cannot be opened, is older than its audit trail, or its active key fails its self-test, or when a
+            Redis cannot be trusted with keys; what is stored is left as it is.
     """
     registry, sealing, times = build_registry(settings), load_sealing_keys(settings), key_times(settings)
-    mints, rings, offices = MintCounts(now()), {}, {}
+    place = ring_stores(settings, sealing)
+    try:
+        return await _opened(settings, registry, sealing, times, place, now=now, monotonic=monotonic)
+    except BaseException:
+        await place.aclose()
+        raise
+
+
+async def _opened(
+    settings: Settings,
+    registry: Registry,
+    sealing: SealingKeys,
+    times: KeyTimes,
+    place: RingStores,
+    *,
+    now: Callable[[], float],
+    monotonic: Callable[[], float],
+) -> Service:
+    await place.check(report)
+    mints, store_now = MintCounts(now()), place.clock(now, monotonic)
+    rings, offices = {}, {}
     for workspace in registry:
         name = workspace.name
-        stores = open_stores(settings, name, sealing, now=now, report=report)
+        stores = open_stores(place, settings, name, sealing, now=now, report=report)
         ring = rings[name] = await LiveRing.open(
-            name, stores.ring, now=now, monotonic=monotonic, report=report, lease_s=times.lease_s
+            name,
+            stores.ring,
+            now=now,
+            monotonic=monotonic,
+            report=report,
+            lease_s=times.lease_s,
+            revoked=workspace.revoked_kids,
         )
         await _check_trail(name, stores.ledger)
         offices[name] = open_office(
@@ -113,6 +155,7 @@ async def open_service(
             times=times,
             mints=mints,
             now=now,
+            store_now=store_now,
             report=report,
         )
     return Service(
@@ -127,6 +170,7 @@ async def open_service(
         report_failure=report_failure,
         now=now,
         monotonic=monotonic,
+        place=place,
     )
 
 

@@ -10,7 +10,7 @@ from .redis_url import RedisAddress, parse_redis_url
 from .settings_models import Settings
 from .settings_problems import Finding
 
-__all__ = ["key_times", "keys_redis", "load_sealing_keys", "ring_path", "trail_path"]
+__all__ = ["key_times", "keys_redis", "load_sealing_keys", "ring_path", "spill_path", "trail_path"]
 
 
 def ring_path(settings: Settings, workspace_name: str) -> Path:
@@ -25,6 +25,13 @@ def trail_path(settings: Settings, workspace_name: str) -> Path:
     Return where the audit trail of a workspace lies in the data folder.
     """
     return settings.data_dir / "audit" / f"{workspace_name}.jsonl"
+
+
+def spill_path(settings: Settings, workspace_name: str) -> Path:
+    """
+    Return where the data folder keeps what could not be put into the audit trail of a workspace.
+    """
+    return settings.data_dir / "audit" / f"{workspace_name}.spilled.jsonl"
 
 
 def keys_redis(settings: Settings) -> RedisAddress | None:

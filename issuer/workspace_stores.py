@@ -5,12 +5,13 @@ Where a workspace keeps its keys and its audit trail, as the configuration says;
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keys import FileKeyStore, SealingKeys
+from keys import SealingKeys
 
-from .audit import FileTrail, LineFile, Spill
+from .audit import LineFile, Spill
 from .ledger import Ledger, LedgerReport
+from .ring_stores import RingStores, StoredRing
 from .settings import Settings
-from .settings_sealing import ring_path
+from .settings_sealing import spill_path
 
 __all__ = ["WorkspaceStores", "open_stores"]
 
@@ -21,23 +22,30 @@ class WorkspaceStores:
     The stores of one workspace: its ring, and the ledger that changes it together with its trail.
     """
 
-    ring: FileKeyStore
+    ring: StoredRing
     ledger: Ledger
 
 
 def open_stores(
-    settings: Settings, workspace_name: str, sealing: SealingKeys, *, now: Callable[[], float], report: LedgerReport
+    place: RingStores,
+    settings: Settings,
+    workspace_name: str,
+    sealing: SealingKeys,
+    *,
+    now: Callable[[], float],
+    report: LedgerReport,
 ) -> WorkspaceStores:
     """
-    Build the stores of a workspace; nothing is opened yet. *now* is the wall clock in epoch seconds.
+    Build the stores of a workspace in *place*; nothing is opened yet. *now* is the wall clock in epoch seconds.
+
+    What could not be recorded is kept in the data folder, wherever ring and trail are: it must not depend on them.
     """
-    ring = FileKeyStore(ring_path(settings, workspace_name), workspace_name, sealing)
-    folder = settings.data_dir / "audit"
+    ring = place.ring(workspace_name)
     ledger = Ledger(
         workspace_name,
         store=ring,
-        trail=FileTrail(folder / f"{workspace_name}.jsonl"),
-        spill=Spill(LineFile(folder / f"{workspace_name}.spilled.jsonl")),
+        trail=place.trail(workspace_name),
+        spill=Spill(LineFile(spill_path(settings, workspace_name))),
         sealing=sealing,
         now=now,
         report=report,

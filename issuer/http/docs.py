@@ -270,13 +270,29 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "RingStatus": {
         "type": "object",
-        "required": ["usable", "view_age_seconds", "active_key_age_seconds", "rotation_overdue", "problem"],
+        "required": [
+            "usable",
+            "view_age_seconds",
+            "active_key_age_seconds",
+            "rotation_overdue",
+            "rotation_problem",
+            "key_age_alarm",
+            "problem",
+        ],
         "properties": {
             "usable": {"type": "boolean", "description": "Whether tokens are minted and keys are served."},
             "view_age_seconds": {**_SECONDS, "description": "How long ago the key store confirmed the keys."},
             "active_key_age_seconds": _SECONDS,
             "rotation_overdue": {"type": "boolean"},
-            "problem": {"type": ["string", "null"], "description": "Why the last look at the key store failed."},
+            "rotation_problem": {
+                "type": ["string", "null"],
+                "description": "Why a planned rotation that is due did not happen.",
+            },
+            "key_age_alarm": {"type": "boolean", "description": "Whether the active key has signed for 90 days."},
+            "problem": {
+                "type": ["string", "null"],
+                "description": "Why the keys cannot be used, or the last look at the key store failed.",
+            },
         },
     },
 }

@@ -62,6 +62,8 @@ def _ring(status: RingStatus) -> dict[str, Any]:
         "view_age_seconds": round(status.view_age_s, 1),
         "active_key_age_seconds": status.active_age_s,
         "rotation_overdue": status.overdue,
+        "rotation_problem": status.rotation_problem,
+        "key_age_alarm": status.alarm,
         "problem": status.problem,
     }
 

@@ -14,6 +14,7 @@ from issuer.audit.trail import TrailEnd
 from issuer.ledger import Ledger
 from issuer.office import open_office
 from issuer.registry import PERMISSIONS, Admin
+from issuer.schedule import steady_clock
 from keys import RevisionConflict, SealingKey, SealingKeys
 
 from .world import NOW, basic, changed, public_keys, signed
@@ -145,7 +146,15 @@ def office_of(workspace, ring, store, *, times, mints, now, report, trail=None):
     """
     ledger = ledger_of(workspace.name, store, trail=trail or MemoryTrail(), now=now, report=report)
     return open_office(
-        workspace, ring=ring, store=store, ledger=ledger, times=times, mints=mints, now=now, report=report
+        workspace,
+        ring=ring,
+        store=store,
+        ledger=ledger,
+        times=times,
+        mints=mints,
+        now=now,
+        store_now=steady_clock(now, now),
+        report=report,
     )
 
 

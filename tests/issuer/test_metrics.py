@@ -17,6 +17,8 @@ STATUS = RingStatus(
     keys={"active": 1, "standby": 2},
     failures=3,
     problem="ring_missing",
+    alarm=True,
+    rotation_problem="clock_ahead",
 )
 
 
@@ -75,6 +77,8 @@ def test_rings_are_shown_as_they_are_now():
         ("ring_active_key_age_seconds", "acme"): 100,
         ("ring_next_due_timestamp_seconds", "acme"): 1_796_040_000,
         ("ring_overdue", "acme"): 1,
+        ("ring_rotation_failing", "acme"): 1,
+        ("ring_key_age_alarm", "acme"): 1,
         ("ring_poll_failures_total", "acme"): 3,
         ("ring_keys", "standby", "acme"): 2,
         ("ring_keys", "active", "acme"): 1,

@@ -10,11 +10,16 @@ import time
 
 import pytest
 
+from issuer.app import create_app
 from issuer.init_config import CONFIG_NAME, write_development_config
 from issuer.logs import configure_logging
+from issuer.redis_check import RedisVolatile
+from issuer.ring_stores import ring_stores
+from issuer.schedule import CLOCK_AHEAD
 from issuer.service import build_service, open_service, report, report_failure
 from issuer.settings import load_settings
-from keys import LoosePermissions, RingCorrupt, RingMissing
+from issuer.settings_sealing import load_sealing_keys
+from keys import LoosePermissions, RingCorrupt, RingMissing, StoreUnreachable, export_blob, import_blob, revoke
 
 RING = "data/rings/demo.jwe"
 
@@ -125,3 +130,166 @@ def test_a_failure_is_logged_without_its_text(log):
 
 def _fail():
     raise RuntimeError("secret of a caller")
+
+
+@pytest.fixture
+def shared(folder, redis_server):
+    """
+    The folder with its ring in a Redis that the configuration names, and allows to forget.
+    """
+    move_to_redis(folder, redis_server)
+    return folder
+
+
+def move_to_redis(folder, server, *, volatile="true"):
+    blob = asyncio.run(export_blob(place_of(folder).ring("demo")))
+    config = folder / CONFIG_NAME
+    named = f'keys_redis_url = "{server.url}"\nkeys_redis_allow_volatile = {volatile}\n'
+    config.write_text(named + config.read_text())
+    (folder / RING).unlink()
+    in_place(folder, lambda place: import_blob(place.ring("demo"), blob))
+
+
+def place_of(folder):
+    settings = settings_of(folder)
+    return ring_stores(settings, load_sealing_keys(settings))
+
+
+def in_place(folder, work):
+    """
+    Do something with the stores that the configuration names, in an event loop of its own.
+    """
+
+    async def run():
+        place = place_of(folder)
+        try:
+            return await work(place)
+        finally:
+            await place.aclose()
+
+    return asyncio.run(run())
+
+
+def connections_to(server):
+    with server.client() as client:
+        return len(client.client_list()) - 1
+
+
+def test_keys_in_redis_make_a_service(shared, redis_server):
+    """
+    It is opened in one event loop and runs in another, so nothing of the first stays open.
+    """
+    service = build_service(settings_of(shared))
+
+    (status,) = service.statuses()
+    assert (status.workspace, status.usable, status.problem) == ("demo", True, None)
+    assert connections_to(redis_server) == 0
+    assert not (shared / RING).exists()
+
+
+def test_a_change_in_redis_is_told_to_a_running_service(shared, redis_server):
+    """
+    Long before it would have looked; and when it ends, so do its connections.
+    """
+
+    async def adopted():
+        service = await open_service(settings_of(shared))
+        ring, store = service.rings["demo"], service.place.ring("demo")
+        found, revision = await store.load()
+        gone = found.active.kid
+        async with create_app(service, poll_s=3600, books_s=3600).lifespan():
+            await eventually(lambda: connections_to(redis_server) > 1)
+            changed = revoke(found, gone, now=int(time.time()), times=service.times, reason="leaked").ring
+            await store.save(changed, expect=revision)
+            await eventually(lambda: ring.ring.active.kid != gone)
+        return service
+
+    asyncio.run(adopted())
+
+    assert connections_to(redis_server) == 0
+
+
+async def eventually(holds):
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110  what is waited for happens in another process
+            await asyncio.sleep(0.01)
+
+
+def test_a_service_does_not_start_on_a_redis_that_forgets(folder, redis_server):
+    """
+    Unless the configuration says that it may.
+    """
+    move_to_redis(folder, redis_server, volatile="false")
+
+    with pytest.raises(RedisVolatile):
+        build_service(settings_of(folder))
+
+    assert connections_to(redis_server) == 0
+
+
+def test_a_service_does_not_start_without_its_redis(shared, redis_server):
+    """
+    It neither makes up a ring nor takes one from the data folder; the same holds when the Redis has none.
+    """
+    with redis_server.client() as client:
+        client.flushall()
+    with pytest.raises(RingMissing):
+        build_service(settings_of(shared))
+    redis_server.kill()
+    with pytest.raises(StoreUnreachable) as refusal:
+        build_service(settings_of(shared))
+
+    assert refusal.value.where == redis_server.url
+
+
+def test_a_rotation_that_is_due_happens_and_is_on_record(folder):
+    """
+    The schedule rotates through the same door as everybody, and says that it was the schedule.
+    """
+    at = [time.time()]
+
+    async def rotated():
+        service = await open_service(settings_of(folder), now=lambda: at[0], monotonic=lambda: at[0])
+        before = service.rings["demo"].ring.active.kid
+        at[0] += 30 * 86_400
+        await service.rings["demo"].poll()
+        office = service.offices["demo"]
+        await office.schedule.look()
+        (record,) = (await office.administration.audit()).members["records"]
+        return before, service.rings["demo"].ring.active.kid, record
+
+    before, after, record = asyncio.run(rotated())
+
+    assert before != after
+    assert (record["event"], record["target"], record["actor"]["kind"]) == ("keys_rotated", before, "schedule")
+
+
+def test_a_rotation_that_does_not_happen_shows_in_the_status(folder):
+    """
+    A wall clock that jumped ahead of the time that has passed rotates nothing.
+    """
+    at = [time.time()]
+
+    async def looked():
+        service = await open_service(settings_of(folder), now=lambda: at[0], monotonic=lambda: 0.0)
+        at[0] += 30 * 86_400
+        await service.offices["demo"].schedule.look()
+        return next(service.statuses())
+
+    status = asyncio.run(looked())
+
+    assert (status.rotation_problem, status.overdue, status.alarm) == (CLOCK_AHEAD, True, False)
+
+
+def test_keys_that_are_revoked_in_the_configuration_do_not_sign(folder):
+    """
+    From the first instant of the service.
+    """
+    ring, _ = asyncio.run(place_of(folder).ring("demo").load())
+    config = folder / CONFIG_NAME
+    named = f'path = "/w/demo"\nrevoked_kids = ["{ring.active.kid}"]'
+    config.write_text(config.read_text().replace('path = "/w/demo"', named))
+
+    service = build_service(settings_of(folder))
+
+    assert service.rings["demo"].current(time.time()).kid == ring.standbys[0].kid

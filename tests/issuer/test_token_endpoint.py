@@ -226,7 +226,7 @@ def test_what_nobody_expected_is_a_server_error(build_site):
     An exception that is no refusal is 500 `server_error`, is reported, and tells the client nothing.
     """
     site = build_site()
-    site.service.rings["root"]._view = None
+    site.service.rings["root"]._view = "no view"
 
     answer = site.ask()
 

@@ -30,6 +30,8 @@ def test_a_service_whose_rings_are_confirmed_is_ready(client, harness):
         "view_age_seconds": 2.0,
         "active_key_age_seconds": 1000,
         "rotation_overdue": False,
+        "rotation_problem": None,
+        "key_age_alarm": False,
         "problem": None,
     }
     assert response.status_code == 200
