@@ -6,7 +6,7 @@ arguments, the idempotency key) is carried along as it is and judged by the proc
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ __all__ = [
     "Demand",
     "NotGiven",
     "check_seconds",
+    "demand_of",
     "scope_words",
 ]
 
@@ -118,3 +119,13 @@ def check_seconds(name: str, value: object, largest: int = MAX_AGE_S) -> None:
 
 NO_DEMAND: Final = Demand()
 """What most reads demand: nothing."""
+
+_NOTHING: Final = {member.name: member.default for member in fields(Demand)}
+
+
+def demand_of(**demands: Any) -> Demand:
+    """
+    Return the demand of one call, of which every member is named; see `Demand` for the errors.
+    """
+    # Building the same empty demand for every read would cost more than some of the checks.
+    return NO_DEMAND if demands == _NOTHING else Demand(**demands)

@@ -4,113 +4,25 @@ The two verifiers an API uses: thin shells that fetch keys and ask the replay st
 
 import asyncio
 import inspect
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from .claims import ConfirmedBy
 from .context import CustomerContext
-from .demand import NO_DEMAND, NOT_GIVEN, Demand, NotGiven, check_seconds, scope_words
-from .errors import CustomerContextError
-from .fetch import AsyncFetch, Fetch, jwks_url
+from .demand import NOT_GIVEN, NotGiven, demand_of
+from .fetch import AsyncFetch, Fetch
 from .fixed_key_source import FixedKeySource
 from .key_source import AsyncKeySource, KeySource
 from .levels import Level
-from .procedure import Candidate, Procedure
+from .procedure import Candidate
 from .replay import AsyncReplayStore, ReplayStore, ScopedReplayStore, SupportsScope
+from .shell import Shell, denied, store_failed
 
 __all__ = ["AsyncCustomerContextVerifier", "CustomerContextVerifier"]
 
-_LOG: Final = logging.getLogger("verifier")
-_MAX_TOLERANCE_S: Final = 60
 
-
-class _Verifier:
-    """
-    What both verifiers are made of.
-    """
-
-    def __init__(
-        self,
-        *,
-        issuer: str,
-        audience: str,
-        required_scope: str | None,
-        clock_tolerance_seconds: int,
-        now: Callable[[], float],
-    ) -> None:
-        if not isinstance(audience, str) or not audience or audience != audience.strip():
-            raise ValueError("audience is this API's own identifier, a non-empty str")
-        if clock_tolerance_seconds is None:
-            raise TypeError("clock_tolerance_seconds is an int, in seconds")
-        check_seconds("clock_tolerance_seconds", clock_tolerance_seconds, _MAX_TOLERANCE_S)
-        self._jwks_url = jwks_url(issuer)
-        self._now = now
-        self._procedure = Procedure(
-            issuer=issuer,
-            audience=audience,
-            required_scope=frozenset() if required_scope is None else scope_words(required_scope),
-            clock_tolerance_s=clock_tolerance_seconds,
-        )
-
-    def _scope_store(self, store: object) -> ScopedReplayStore | None:
-        if store is None:
-            return None
-        if isinstance(store, SupportsScope):
-            view = store.scoped(self._procedure.issuer, self._procedure.audience)
-            _check_usable(view)
-            return view
-        _check_usable(store)
-        return _Unscoped(store)  # type: ignore[arg-type]
-
-    def _accept(self, answer: object, candidate: Candidate) -> None:
-        if answer is True:
-            self._procedure.recheck(candidate.claims, self._now())
-            return
-        if answer is False:
-            raise CustomerContextError("replayed")
-        if inspect.iscoroutine(answer):
-            answer.close()
-        raise CustomerContextError("replay_unavailable", hint="the replay store gave no answer of True or False")
-
-
-class _Unscoped:
-    """
-    A store of somebody else's that knows only `use(jti, expires_at)`.
-    """
-
-    __slots__ = ("_store",)
-
-    def __init__(self, store: ReplayStore | AsyncReplayStore) -> None:
-        self._store = store
-
-    def use(self, jti: str, expires_at: int, _issued_at: float) -> Any:
-        """
-        Leave the question to the store.
-        """
-        return self._store.use(jti, expires_at)
-
-
-def _check_usable(store: object) -> None:
-    # A scoped view that is None must not come to mean that replays are accepted.
-    if not callable(getattr(store, "use", None)):
-        raise TypeError("replay_store needs use(jti, expires_at); None says aloud that replays are accepted")
-
-
-def _kids(kids: Collection[str]) -> frozenset[str]:
-    # One str is a collection of its characters; taken for that it would deny nothing of what was meant.
-    if isinstance(kids, str | bytes):
-        raise TypeError("denied_kids is a collection of kids, not one kid")
-    return frozenset(kids)
-
-
-def _unavailable(error: BaseException) -> CustomerContextError:
-    _LOG.warning("the replay store failed: %s", type(error).__name__)
-    return CustomerContextError("replay_unavailable", hint=f"the replay store failed: {type(error).__name__}")
-
-
-class CustomerContextVerifier(_Verifier):
+class CustomerContextVerifier(Shell):
     """
     Verify customer context tokens of one issuer for one audience, blocking.
 
@@ -157,16 +69,14 @@ class CustomerContextVerifier(_Verifier):
             clock_tolerance_seconds=clock_tolerance_seconds,
             now=now,
         )
-        denied = _kids(denied_kids)
+        never = denied(denied_kids)
         self._keys: KeySource | FixedKeySource = (
-            KeySource(self._jwks_url, fetch=fetch, now=now, monotonic=monotonic, denied_kids=denied)
+            KeySource(self._jwks_url, fetch=fetch, now=now, monotonic=monotonic, denied_kids=never)
             if jwks is None
-            else FixedKeySource(jwks, denied_kids=denied)
+            else FixedKeySource(jwks, denied_kids=never)
         )
         self._store = self._scope_store(replay_store)
-        if inspect.iscoroutinefunction(getattr(replay_store, "use", None)):
-            raise TypeError("an asynchronous replay store needs AsyncCustomerContextVerifier")
-        if self._store is not None and inspect.iscoroutinefunction(self._store.use):
+        if any(inspect.iscoroutinefunction(getattr(store, "use", None)) for store in (replay_store, self._store)):
             raise TypeError("an asynchronous replay store needs AsyncCustomerContextVerifier")
 
     def verify(
@@ -203,7 +113,7 @@ class CustomerContextVerifier(_Verifier):
             CustomerContextError: the request is refused; the reason, the status and the header to answer with are on it.
             ValueError, TypeError: the demand makes no sense; found before the token is looked at.
         """
-        demand = _demand(
+        demand = demand_of(
             action=action,
             arguments=arguments,
             idempotency_key=idempotency_key,
@@ -227,7 +137,7 @@ class CustomerContextVerifier(_Verifier):
         try:
             answer = store.use(claims.jti, self._procedure.remember_until(claims), claims.iat)
         except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them accepts
-            raise _unavailable(error) from None
+            raise store_failed(error) from None
         self._accept(answer, candidate)
 
     def refresh(self) -> None:
@@ -258,7 +168,7 @@ class CustomerContextVerifier(_Verifier):
         self.close()
 
 
-class AsyncCustomerContextVerifier(_Verifier):
+class AsyncCustomerContextVerifier(Shell):
     """
     Verify customer context tokens of one issuer for one audience in an asyncio program.
 
@@ -289,11 +199,11 @@ class AsyncCustomerContextVerifier(_Verifier):
             clock_tolerance_seconds=clock_tolerance_seconds,
             now=now,
         )
-        denied = _kids(denied_kids)
+        never = denied(denied_kids)
         self._keys: AsyncKeySource | FixedKeySource = (
-            AsyncKeySource(self._jwks_url, fetch=fetch, now=now, monotonic=monotonic, denied_kids=denied)
+            AsyncKeySource(self._jwks_url, fetch=fetch, now=now, monotonic=monotonic, denied_kids=never)
             if jwks is None
-            else FixedKeySource(jwks, denied_kids=denied)
+            else FixedKeySource(jwks, denied_kids=never)
         )
         self._store = self._scope_store(replay_store)
 
@@ -314,7 +224,7 @@ class AsyncCustomerContextVerifier(_Verifier):
         """
         Verify a token for one call; accepted, it is used up. See `CustomerContextVerifier.verify`.
         """
-        demand = _demand(
+        demand = demand_of(
             action=action,
             arguments=arguments,
             idempotency_key=idempotency_key,
@@ -345,9 +255,9 @@ class AsyncCustomerContextVerifier(_Verifier):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise _unavailable(error) from None
+            raise store_failed(error) from None
         except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them accepts
-            raise _unavailable(error) from None
+            raise store_failed(error) from None
         self._accept(answer, candidate)
 
     async def refresh(self) -> None:
@@ -375,21 +285,3 @@ class AsyncCustomerContextVerifier(_Verifier):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-_IDLE: Final[Mapping[str, Any]] = dict.fromkeys(
-    (
-        "action",
-        "idempotency_key",
-        "scope",
-        "level",
-        "max_auth_age_seconds",
-        "confirmation",
-        "max_confirmation_age_seconds",
-    )
-) | {"arguments": NOT_GIVEN, "ignore_action": False}
-
-
-def _demand(**demands: Any) -> Demand:
-    # Most reads demand nothing; building the same empty demand for each would cost more than some of the checks.
-    return NO_DEMAND if demands == _IDLE else Demand(**demands)
