@@ -72,7 +72,7 @@ class AdminAuthentication:
     Authenticate the admins of one workspace.
     """
 
-    __slots__ = ("_admins", "_ids", "_issuer", "_now")
+    __slots__ = ("_admins", "_ids", "_issuer", "_most_keys", "_now")
 
     def __init__(self, workspace: Workspace, ids: AssertionIds, now: Callable[[], float]) -> None:
         """
@@ -80,6 +80,7 @@ class AdminAuthentication:
         """
         self._issuer = workspace.issuer
         self._admins = workspace.admins
+        self._most_keys = max((len(admin.keys) for admin in workspace.admins.values()), default=1)
         self._ids = ids
         self._now = now
 
@@ -125,7 +126,9 @@ class AdminAuthentication:
         named = None if admin is None else admin.name
         keys = {} if admin is None else admin.keys
         try:
-            assertion = verify_assertion(unverified, ADMIN_ASSERTION, keys=keys, audience=self._issuer, now=now)
+            assertion = verify_assertion(
+                unverified, ADMIN_ASSERTION, keys=keys, audience=self._issuer, now=now, checks=self._most_keys
+            )
         except AssertionRefused as refusal:
             raise _refused(str(refusal), named) from None
         if admin is None or not assertion.iss == assertion.sub == admin.name:

@@ -37,7 +37,7 @@ DOORS = {
         "authlib": ["oauth.py"],
         "click": ["cli/*.py"],
         "cryptography": ["*"],
-        "httpx2": ["cli/token.py"],
+        "httpx2": ["cli/admin_client.py", "cli/token.py"],
         "litestar": ["app.py", "openapi.py", "http/*.py"],
         "msgspec": ["minting.py", "http/*.py"],
         "prometheus_client": ["metrics.py"],

@@ -11,11 +11,13 @@ __all__ = ["group"]
 
 _ENTRY_POINTS: Final = "customer_context.commands"
 _SUMMARIES: Final = {
+    "audit": "Read and verify the audit trail (needs the extra issuer).",
     "config": "Check a configuration (needs the extra issuer).",
     "explain": "Show what a token says and what speaks for and against it.",
     "init": "Write a development configuration (needs the extra issuer).",
     "keys": "Create, list, rotate and revoke signing keys (needs the extra issuer).",
     "serve": "Run the issuer (needs the extra issuer).",
+    "suspensions": "Cut off clients, agents, customers and actions (needs the extra issuer).",
     "token": "Ask a running issuer for a token (needs the extra issuer).",
     "verify": "Verify a token and exit with 1 when it is refused.",
 }

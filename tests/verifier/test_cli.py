@@ -14,7 +14,7 @@ from verifier import cli, cli_group
 from verifier.cli_group import group
 
 COMMAND = Path(sys.executable).with_name("customer-context")
-SUBCOMMANDS = ("config", "explain", "init", "keys", "serve", "token", "verify")
+SUBCOMMANDS = ("audit", "config", "explain", "init", "keys", "serve", "suspensions", "token", "verify")
 
 
 def without(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:

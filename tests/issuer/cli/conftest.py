@@ -96,6 +96,7 @@ class Service:
     origin: str
     process: subprocess.Popen[bytes]
     log: Path
+    admin: tuple[str, str]
 
     @property
     def command(self) -> Path:
@@ -126,11 +127,11 @@ def start(folder: Path, environ: Mapping[str, str] | None = None) -> Service:
     """
     origin, log = f"http://127.0.0.1:{free_port()}", folder / "service.log"
     dev = Dev(folder / "dev")
-    write_development_config(dev.folder, origin=origin, now=int(time.time()))
+    written = write_development_config(dev.folder, origin=origin, now=int(time.time()))
     command = [COMMAND, "serve", "--config", dev.config, "--port", origin.rpartition(":")[2]]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environ)
-    service = Service(dev, origin, process, log)
+    service = Service(dev, origin, process, log, (written.admin, written.admin_secret))
     deadline = time.monotonic() + START_LIMIT_S
     while process.poll() is None and time.monotonic() < deadline:
         try:

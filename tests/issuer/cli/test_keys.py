@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from issuer.cli import keys as keys_cli
+from issuer.cli import administer
+from issuer.cli.audit import command as audit_command
 from issuer.cli.keys import command
 from issuer.orchestrator import Ask
 from verifier.compact import parse_compact
@@ -144,7 +145,7 @@ def test_a_planned_rotation_needs_no_force(keys, listed, monkeypatch: pytest.Mon
     Once a standby is mature, rotating is one word, and there is nothing to warn of.
     """
     mature_at = listed("standby")[0]["mature_at"]
-    monkeypatch.setattr(keys_cli, "_now", lambda: mature_at)
+    monkeypatch.setattr(administer, "_now", lambda: mature_at)
 
     result = keys("rotate", "--json")
 
@@ -182,6 +183,35 @@ def test_revoking_the_active_key_lets_a_standby_sign(keys, listed):
     assert (revoked["kid"], revoked["published"], revoked["reason"]) == (active, False, "leaked")
     assert facts["trusted_until"] == revoked["revoked_at"] + 285
     assert facts["notices"]
+
+
+def test_revoking_all_keys_starts_anew(keys, listed):
+    """
+    The ring itself was stolen: every key goes, a new one signs, and two new ones wait.
+    """
+    before = {row["kid"] for row in listed()}
+
+    result = keys("revoke-all", "--reason", "backup stolen")
+
+    assert result.exit_code == 0
+    assert {row["state"] for row in listed() if row["kid"] in before} == {"revoked"}
+    assert [row["state"] for row in listed() if row["kid"] not in before] == ["active", "standby", "standby"]
+    assert any(line.startswith("note: ") for line in result.stdout.splitlines())
+
+
+def test_what_is_done_is_on_record(keys, listed, run, dev):
+    """
+    Under the name of the user that the system knows, from this machine.
+    """
+    keys("rotate", *FORCED)
+    keys("revoke", listed("active")[0]["kid"], "--reason", "leaked")
+
+    told = json.loads(run(audit_command, "list", "--config", dev.config, "--json").stdout)
+    assert [(record["event"], record["reason"]) for record in told["records"]] == [
+        ("key_revoked", "leaked"),
+        ("keys_rotated", "laptop stolen"),
+    ]
+    assert {(record["actor"]["kind"], record["source"]) for record in told["records"]} == {("cli", "local")}
 
 
 def test_revoking_a_standby_leaves_the_active_key_alone(keys, listed):
