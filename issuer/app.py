@@ -22,10 +22,10 @@ from .http.jwks import jwks_routes
 from .http.metadata import metadata_routes
 from .http.middleware import Edge, Limits
 from .http.token import token_route
-from .oauth import TokenEndpoint
 from .registry import Workspace
 from .rings import POLL_S
 from .service import Service
+from .token_endpoint import TokenEndpoint
 
 __all__ = ["create_app", "routes"]
 

@@ -3,7 +3,7 @@ How the token endpoint refuses, framework-free.
 
     TokenRefused         one refusal: the OAuth code and text for the client, the log reason for the operator
 
-Only `oauth` and `http` turn it into a response. Descriptions are fixed sentences: nothing of the request is ever echoed.
+Only `token_endpoint` and `http` turn it into a response. Descriptions are fixed sentences: nothing of the request is ever echoed.
 """
 
 from typing import Literal

@@ -1,14 +1,11 @@
 """
-One workspace's token endpoint, without HTTP (RFC 6749 section 3.2, RFC 8693), and the only door to Authlib.
+The only door to Authlib: its registries of authentication methods and grants, filled with ours (RFC 6749, RFC 8693).
 
-Order of checks: media type, size, form, repeated parameters, client authentication, assertion used once, grant type, grant.
-Authlib gives the registries of authentication methods and grants, and decides nothing that is not overridden here: its stock
-parsers let several attacks through and answer others with 500.
+It decides nothing that is not overridden here: its stock parsers let several attacks through and answer others with 500.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from authlib.oauth2.rfc6749 import (
     AuthorizationServer,
@@ -20,209 +17,13 @@ from authlib.oauth2.rfc6749 import (
 )
 from authlib.oauth2.rfc6749.errors import UnsupportedGrantTypeError
 
-from verifier.claims import TokenClaims
-
-from .action_request import DETAILS_TYPE, RequestedAction
 from .clients import Authenticated, authenticate_by_assertion, authenticate_by_secret, chosen_method
-from .errors import (
-    TokenRefused,
-    invalid_authorization_details,
-    invalid_client,
-    invalid_request,
-    suspended,
-    temporarily_unavailable,
-)
-from .exchange import ACCESS_TOKEN_TYPE, GRANT_TYPE, Exchange, decide
-from .form import Form, parse_form
-from .idempotency import Claimed, fingerprint
-from .metrics import Metrics
-from .mint_counts import MintCounts
-from .minting import Minted, mint, token_claims
+from .errors import TokenRefused
+from .exchange import GRANT_TYPE, Exchange, decide
+from .form import Form
 from .registry import Client, Workspace
-from .rings import LiveRing, RingUnavailable
-from .state import IssuerState
 
-__all__ = ["Report", "TokenEndpoint", "TokenRequest"]
-
-_T = TypeVar("_T")
-
-
-class Report(Protocol):
-    """
-    Takes one event for the log, as a name and facts from a closed list.
-    """
-
-    def __call__(self, event: str, **facts: str | int | None) -> None:
-        """
-        Take note of one event.
-        """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRequest:
-    """
-    What arrived: every `Authorization` value, the media type, the body.
-    """
-
-    authorization: Sequence[str] = field(repr=False)
-    content_type: str | None
-    body: bytes = field(repr=False)
-
-
-class TokenEndpoint:
-    """
-    Answer token requests of one workspace.
-    """
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        *,
-        ring: LiveRing,
-        state: IssuerState,
-        metrics: Metrics,
-        mints: MintCounts,
-        report: Report,
-        now: Callable[[], float],
-    ) -> None:
-        """
-        Keep the parts; *mints* is told of every token, *now* is the wall clock in epoch seconds.
-        """
-        self._workspace = workspace
-        self._ring = ring
-        self._state = state
-        self._metrics = metrics
-        self._mints = mints
-        self._report = report
-        self._now = now
-        self._server = _Server(workspace, now)
-
-    async def answer(self, request: TokenRequest) -> Mapping[str, Any]:
-        """
-        Mint a token and return the members of a successful answer (RFC 8693 section 2.2.1).
-
-        Raises:
-            TokenRefused: when no token is minted; it has been counted and reported.
-        """
-        known: dict[str, str] = {}
-        try:
-            return await self._answer(request, known)
-        except TokenRefused as refused:
-            known |= {name: fact for name in ("problem", "suspension") if (fact := getattr(refused, name)) is not None}
-            self._metrics.refused(self._workspace.name, refused.error)
-            self._report(
-                "token_refused", workspace=self._workspace.name, error=refused.error, reason=refused.reason, **known
-            )
-            raise
-
-    async def _answer(self, request: TokenRequest, known: dict[str, str]) -> Mapping[str, Any]:
-        form = parse_form(request.content_type, request.body)
-        oauth_request = _Request(form, request.authorization)
-        authenticated = self._server.authenticate(oauth_request)
-        known["client_id"] = authenticated.client.client_id
-        await self._use_up(authenticated)
-        exchange = self._server.exchange(oauth_request, authenticated.client)
-        return await self._mint(exchange)
-
-    async def _use_up(self, authenticated: Authenticated) -> None:
-        assertion = authenticated.assertion
-        if assertion is None:
-            return
-        first = await _answered(
-            self._state.assertion_ids.use(
-                self._workspace.issuer, authenticated.client.client_id, assertion.jti, assertion.expires_at
-            ),
-            reason="client_assertion:cannot_tell",
-        )
-        if first is not True:
-            raise invalid_client(reason="client_assertion:replayed")
-
-    async def _mint(self, exchange: Exchange) -> Mapping[str, Any]:
-        try:
-            view = self._ring.current(self._now())
-        except RingUnavailable:
-            raise _no_key() from None
-        if (suspension := view.suspensions.find(exchange.suspendable(), self._now())) is not None:
-            raise suspended(suspension.target.kind, suspension.id)
-        confirmed_at = None if exchange.action is None else await self._claim(exchange, exchange.action)
-        claims = token_claims(exchange, issuer=self._workspace.issuer, now=self._now(), confirmed_at=confirmed_at)
-        minted = await mint(claims, view.signer)
-        # The lease is looked at again after signing: a process that was paused in between hands nothing out.
-        if not self._ring.confirm(view):
-            raise _no_key()
-        self._take_note(exchange, claims, minted)
-        return _members(exchange, minted)
-
-    async def _claim(self, exchange: Exchange, action: RequestedAction) -> int:
-        """
-        Count this mint under its idempotency key and return the instant of the confirmation (D12, D18).
-        """
-        now = self._now()
-        key = (self._workspace.name, exchange.client.client_id, action.action.name, action.idempotency_key)
-        content = fingerprint(action.digest, exchange.subject.sub, exchange.connection.name, exchange.audience)
-        confirmed_at = int(now) if action.confirmed_at is None else action.confirmed_at
-        claimed = await _answered(
-            self._state.idempotency.claim(key, content, action.confirmed_by, confirmed_at, now),
-            reason="idempotency:cannot_tell",
-        )
-        if isinstance(claimed, Claimed):
-            return claimed.confirmed_at
-        if claimed == "exhausted":
-            raise invalid_authorization_details("The key was minted for too often.", reason="idempotency:exhausted")
-        if claimed == "full":
-            raise temporarily_unavailable(
-                "The client has too many confirmed actions alive.",
-                reason="idempotency:full",
-                status=429,
-                retry_after_s=60,
-            )
-        raise invalid_request("The idempotency key stands for something else.", reason="idempotency:conflict")
-
-    def _take_note(self, exchange: Exchange, claims: TokenClaims, minted: Minted) -> None:
-        action = claims.action
-        self._metrics.minted(self._workspace.name, exchange.audience, "read" if action is None else "write")
-        self._mints.add(minted.kid, exchange.audience, action.action if action else None, claims.iat)
-        self._report(
-            "token_minted",
-            workspace=self._workspace.name,
-            client_id=claims.client_id,
-            agent=claims.act.sub,
-            audience=exchange.audience,
-            scope=claims.scope,
-            acr=claims.acr,
-            action=action.action if action else None,
-            action_digest=action.digest if action else None,
-            jti=claims.jti,
-            kid=minted.kid,
-        )
-
-
-def _no_key() -> TokenRefused:
-    return temporarily_unavailable("The signing keys cannot be used right now.", reason="ring:unavailable")
-
-
-async def _answered(asked: Awaitable[_T], *, reason: str) -> _T:
-    try:
-        return await asked
-    except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them mints
-        raise temporarily_unavailable(
-            "The service cannot remember this request right now.", reason=reason, problem=type(error).__name__
-        ) from None
-
-
-def _members(exchange: Exchange, minted: Minted) -> Mapping[str, Any]:
-    members: dict[str, Any] = {
-        "access_token": minted.token,
-        "issued_token_type": ACCESS_TOKEN_TYPE,
-        "token_type": "Bearer",
-        "expires_in": minted.expires_in_s,
-    }
-    if exchange.scope is not None:
-        members["scope"] = exchange.scope
-    if exchange.action is not None:
-        granted = {"action": exchange.action.action.name, "actionDigest": exchange.action.digest}
-        members["authorization_details"] = [{"type": DETAILS_TYPE, **granted}]
-    return members
+__all__ = ["OAuthRequest", "OAuthServer"]
 
 
 class _Payload(OAuth2Payload):
@@ -234,12 +35,15 @@ class _Payload(OAuth2Payload):
         return dict(self._form.parameters)
 
 
-class _Request(OAuth2Request):
+class OAuthRequest(OAuth2Request):
     """
     A token request in Authlib's form. Its URL is a placeholder: TLS is settled by configuration, never by a Host header.
     """
 
     def __init__(self, form: Form, authorization: Sequence[str]) -> None:
+        """
+        Take the form and every `Authorization` value.
+        """
         super().__init__("POST", "https://issuer.invalid/oauth/token")
         self.payload = _Payload(form)
         self.parameters = form
@@ -269,12 +73,15 @@ class _RegisteredClient(ClientMixin):
         return method == self.authenticated.client.authentication_method
 
 
-class _Server(AuthorizationServer):
+class OAuthServer(AuthorizationServer):
     """
     Authlib's registries, filled with our methods and our grant.
     """
 
     def __init__(self, workspace: Workspace, now: Callable[[], float]) -> None:
+        """
+        Serve one workspace; *now* is the wall clock in epoch seconds.
+        """
         super().__init__()
         self._workspace = workspace
         self._now = now
@@ -288,7 +95,7 @@ class _Server(AuthorizationServer):
         """
         return None
 
-    def authenticate(self, request: _Request) -> Authenticated:
+    def authenticate(self, request: OAuthRequest) -> Authenticated:
         """
         Authenticate the client by the one method it chose.
         """
@@ -297,7 +104,7 @@ class _Server(AuthorizationServer):
         authenticated: Authenticated = registered.authenticated
         return authenticated
 
-    def exchange(self, request: _Request, client: Client) -> Exchange:
+    def exchange(self, request: OAuthRequest, client: Client) -> Exchange:
         """
         Find the grant and let it decide.
         """
@@ -310,8 +117,8 @@ class _Server(AuthorizationServer):
             ) from None
         return decide(request.parameters, client, self._workspace, self._now())
 
-    def _by_assertion(self, _query_client: object, request: _Request) -> _RegisteredClient:
+    def _by_assertion(self, _query_client: object, request: OAuthRequest) -> _RegisteredClient:
         return _RegisteredClient(authenticate_by_assertion(self._workspace, request.parameters, self._now()))
 
-    def _by_secret(self, _query_client: object, request: _Request) -> _RegisteredClient:
+    def _by_secret(self, _query_client: object, request: OAuthRequest) -> _RegisteredClient:
         return _RegisteredClient(authenticate_by_secret(self._workspace, request.authorization[0], request.parameters))

@@ -12,8 +12,8 @@ from .administration import Administration, AuditedChanges, RingReader
 from .audit import Actor
 from .bookkeeping import Bookkeeping, Notes
 from .mint_counts import MintCounts
-from .oauth import Report
 from .registry import Workspace
+from .reports import Report
 from .rings import LiveRing
 from .schedule import RotationSchedule, StoreClock
 

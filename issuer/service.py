@@ -18,9 +18,9 @@ from .ledger import Ledger
 from .logs import get_logger
 from .metrics import Metrics
 from .mint_counts import MintCounts
-from .oauth import Report
 from .office import Office, open_office
 from .registry import Registry
+from .reports import Report
 from .ring_stores import RingStores, ring_stores
 from .rings import LiveRing, RingStatus
 from .settings import Settings, build_registry

@@ -21,8 +21,8 @@ from ..administration import Administration, Told
 from ..admins import AdminAuthentication, check_permission
 from ..audit import Actor, Head
 from ..bookkeeping import Bookkeeping
-from ..oauth import Report
 from ..registry import Permission, Workspace
+from ..reports import Report
 from .admin_bodies import Member, check_media_type, read_body, read_key
 from .admin_problems import ADMIN_PROBLEMS, ProblemRaised, as_problem
 from .errors import PROBLEMS, error_response

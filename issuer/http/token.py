@@ -1,5 +1,5 @@
 """
-The token endpoint's face in HTTP: what arrived goes to `oauth.TokenEndpoint`, what it decides goes back (RFC 6749 section 5).
+The token endpoint's face in HTTP: what arrived goes to `TokenEndpoint`, what it decides goes back (RFC 6749 section 5).
 """
 
 from typing import Any
@@ -10,8 +10,8 @@ from litestar.handlers import HTTPRouteHandler
 
 from ..errors import TokenRefused
 from ..form import MAX_BODY_OCTETS
-from ..oauth import TokenEndpoint, TokenRequest
 from ..registry import Workspace
+from ..token_endpoint import TokenEndpoint, TokenRequest
 from .errors import TOKEN_PATH, oauth_error_response
 from .token_docs import TokenOperation
 

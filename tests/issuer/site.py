@@ -22,11 +22,11 @@ from issuer.errors import OAuthError
 from issuer.exchange import GRANT_TYPE
 from issuer.metrics import Metrics
 from issuer.mint_counts import MintCounts
-from issuer.oauth import TokenEndpoint, TokenRequest
 from issuer.rings import LiveRing
 from issuer.service import Service
 from issuer.state import IssuerState, memory_state
 from issuer.subject import JWT_TOKEN_TYPE
+from issuer.token_endpoint import TokenEndpoint, TokenRequest
 from keys import KeyTimes
 from verifier import CustomerContextVerifier, MemoryReplayStore
 from verifier.compact import parse_compact

@@ -11,8 +11,8 @@ from authlib.oauth2.rfc6749.errors import InvalidClientError
 
 from issuer.errors import TokenRefused
 from issuer.idempotency import Claimed
-from issuer.oauth import TokenRequest
 from issuer.subject import JWT_TOKEN_TYPE
+from issuer.token_endpoint import TokenRequest
 from keys import KeyTimes, rotate
 from verifier.compact import parse_compact
 
