@@ -14,8 +14,9 @@ from typing import Any, Final, NoReturn, Protocol
 from keys import KeysError
 
 from .audit import Actor, Attempts, Entry, Head
+from .reports import Report
 
-__all__ = ["INTERVAL_S", "BookReport", "Bookkeeping", "Notes"]
+__all__ = ["INTERVAL_S", "Bookkeeping", "Notes"]
 
 INTERVAL_S: Final = 60.0
 """Seconds between two entries into the trail."""
@@ -37,21 +38,11 @@ class Notes(Protocol):
         ...
 
 
-class BookReport(Protocol):
-    """
-    Told the head once a minute as `audit_head`, and once for each change `audit_note_failed` and `audit_note_recovered`.
-    """
-
-    def __call__(self, event: str, **facts: str | int | None) -> None:
-        """
-        Take note of one event.
-        """
-        ...
-
-
 class Bookkeeping:
     """
     The books of one workspace, in memory and bounded. To be used from one event loop at a time.
+
+    They report the head once a minute as `audit_head`, and once for each change `audit_note_failed` and `audit_note_recovered`.
     """
 
     __slots__ = ("_attempts", "_calls", "_head", "_notes", "_now", "_problem", "_report", "_waiting", "_workspace")
@@ -63,7 +54,7 @@ class Bookkeeping:
         notes: Notes,
         head: Callable[[], Head | None],
         now: Callable[[], float],
-        report: BookReport,
+        report: Report,
     ) -> None:
         """
         Take the parts; *head* tells the end of the trail, *now* the wall clock in epoch seconds.

@@ -14,6 +14,7 @@ from typing import Final, NoReturn, Protocol, Self
 from keys import KeyRing, KeysError, KeyTimes, alarm
 
 from .audit import Head
+from .reports import Report
 from .ring_succession import RingReplaced, is_successor
 from .ring_view import AdoptedRing, RingStatus, RingView, self_test
 
@@ -23,7 +24,6 @@ __all__ = [
     "POLL_S",
     "LiveRing",
     "RingReplaced",
-    "RingReport",
     "RingStatus",
     "RingStore",
     "RingUnavailable",
@@ -71,23 +71,12 @@ class RingStore(Protocol):
         ...
 
 
-class RingReport(Protocol):
-    """
-    Told what happens to a ring: `ring_adopted`, and once for each change `ring_poll_failed` and `ring_poll_recovered`.
-    """
-
-    def __call__(self, event: str, **facts: str | int | None) -> None:
-        """
-        Take note of one event.
-        """
-        ...
-
-
 class LiveRing:
     """
     The ring of one workspace in a running service; `open` makes one.
 
-    All but `open`, `poll` and `watch` answers from memory. To be used from one event loop at a time.
+    All but `open`, `poll` and `watch` answers from memory. To be used from one event loop at a time. It reports `ring_adopted`, and
+    once for each change `ring_poll_failed` and `ring_poll_recovered`.
     """
 
     __slots__ = (
@@ -115,7 +104,7 @@ class LiveRing:
         *,
         now: Callable[[], float],
         monotonic: Callable[[], float],
-        report: RingReport,
+        report: Report,
         lease_s: int = LEASE_S,
         revoked: frozenset[str] = frozenset(),
     ) -> None:
@@ -146,7 +135,7 @@ class LiveRing:
         *,
         now: Callable[[], float],
         monotonic: Callable[[], float],
-        report: RingReport,
+        report: Report,
         lease_s: int = LEASE_S,
         revoked: frozenset[str] = frozenset(),
     ) -> Self:

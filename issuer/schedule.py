@@ -11,13 +11,14 @@ from typing import Final, NoReturn, Protocol
 
 from keys import ActiveKeyMismatch, KeyRing, KeysError, KeyTimes, RevisionConflict, alarm, due
 
+from .reports import Report
+
 __all__ = [
     "CLOCK_AHEAD",
     "INTERVAL_S",
     "Clock",
     "Rotate",
     "RotationSchedule",
-    "ScheduleReport",
     "ScheduledRing",
     "StoreClock",
     "steady_clock",
@@ -80,27 +81,17 @@ class ScheduledRing(Protocol):
         ...
 
 
-class ScheduleReport(Protocol):
-    """
-    Told once for each change: `rotation_failed`, `rotation_recovered`, `key_age_alarm` for a key that has signed for too long.
-    """
-
-    def __call__(self, event: str, **facts: str | int | None) -> None:
-        """
-        Take note of one event.
-        """
-        ...
-
-
 class RotationSchedule:
     """
     The schedule of one workspace. To be used from one event loop at a time.
+
+    It reports, once for each change: `rotation_failed`, `rotation_recovered`, `key_age_alarm` for a key that has signed for too long.
     """
 
     __slots__ = ("_alarmed", "_now", "_problem", "_report", "_ring", "_rotate", "_store_now")
 
     def __init__(
-        self, ring: ScheduledRing, *, rotate: Rotate, now: Clock, store_now: StoreClock, report: ScheduleReport
+        self, ring: ScheduledRing, *, rotate: Rotate, now: Clock, store_now: StoreClock, report: Report
     ) -> None:
         """
         Take the parts; nothing is done before `look`.
