@@ -75,8 +75,9 @@ class LiveRing:
     """
     The ring of one workspace in a running service; `open` makes one.
 
-    All but `open`, `poll` and `watch` answers from memory. To be used from one event loop at a time. It reports `ring_adopted`, and
-    once for each change `ring_poll_failed` and `ring_poll_recovered`.
+    All but `open`, `poll` and `watch` answers from memory. To be used from one event loop at a time.
+
+    It reports `ring_adopted`, and once for each change `ring_poll_failed` and `ring_poll_recovered`.
     """
 
     __slots__ = (
