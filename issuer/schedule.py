@@ -85,7 +85,7 @@ class RotationSchedule:
     """
     The schedule of one workspace. To be used from one event loop at a time.
 
-    It reports once for each change: `rotation_failed`, `rotation_recovered`, and `key_age_alarm` for a key that signs for too long.
+    It reports once for each change: `rotation_failed`, `rotation_recovered`, and `key_age_alarm` where a key signs for too long.
     """
 
     __slots__ = ("_alarmed", "_now", "_problem", "_report", "_ring", "_rotate", "_store_now")
