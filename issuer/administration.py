@@ -7,9 +7,10 @@ told the same.
 
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from keys import KeyRing, KeyTimes, inventory
 
@@ -116,6 +117,14 @@ class Administration:
         self._now = now
         self._minted = minted
         self._adopt = adopt
+
+    def of(self, workspace: Workspace) -> Self:
+        """
+        Return an administration of the same keys and trail for the workspace as it is configured now.
+        """
+        renewed = copy(self)
+        renewed._workspace = workspace  # noqa: SLF001  a copy of this class
+        return renewed
 
     async def keys(self) -> Told:
         """

@@ -4,9 +4,9 @@ The application: routes, errors, edge and pollers of a service, wired here and n
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, NoReturn
 
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
@@ -23,6 +23,7 @@ from .http.metadata import metadata_routes
 from .http.middleware import Edge, Limits
 from .http.token import token_route
 from .registry import Workspace
+from .reload import Reloader, loaded
 from .rings import POLL_S
 from .service import Service
 from .token_endpoint import TokenEndpoint
@@ -33,24 +34,33 @@ _TYPE: Final = re.compile(r":[a-z]+\}")
 
 
 def create_app(
-    service: Service, *, limits: Limits | None = None, poll_s: float = POLL_S, books_s: float = INTERVAL_S
+    service: Service,
+    *,
+    limits: Limits | None = None,
+    poll_s: float = POLL_S,
+    books_s: float = INTERVAL_S,
+    reloader: Reloader | None = None,
 ) -> Litestar:
     """
     Build the ASGI application; while it runs, it looks at each ring every *poll_s* seconds, and into the books every *books_s*.
 
-    It also rotates keys when that is due, and looks at a ring earlier where the store tells of changes.
+    It also rotates keys when that is due, looks at a ring earlier where the store tells of changes, and takes another
+    configuration when the *reloader* is asked for one: requests that are being answered end as they began.
 
     Nothing but the configured routes is served: no documentation pages, and no debugging whatever the environment says.
     """
 
     @asynccontextmanager
-    async def pollers(_app: Litestar) -> AsyncIterator[None]:
+    async def pollers(app: Litestar) -> AsyncIterator[None]:
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(ring.watch(poll_s)) for ring in service.rings.values()]
         tasks += [asyncio.create_task(office.books.watch(books_s)) for office in service.offices.values()]
         tasks += [asyncio.create_task(office.schedule.watch()) for office in service.offices.values()]
         if service.place is not None:
             heard = {name: ring.wake for name, ring in service.rings.items()}
             tasks.append(asyncio.create_task(service.place.listen(heard)))
+        if reloader is not None:
+            loaded(service)
+            tasks.append(asyncio.create_task(_follow(reloader, app, edge, service)))
         try:
             yield
         finally:
@@ -61,19 +71,47 @@ def create_app(
                 await service.place.aclose()
 
     handlers, labels = routes(service)
-    app = Litestar(
+    app = _application(service, handlers, pollers)
+    edge = Edge(observe=service.metrics.answered, monotonic=service.monotonic, routes=labels, limits=limits or Limits())
+    # Litestar calls its own middleware after the routing, which would leave 404 and 405 without bounds, metrics and headers.
+    app.asgi_handler = edge(app.asgi_handler)
+    return app
+
+
+def _application(
+    service: Service,
+    handlers: list[HTTPRouteHandler],
+    *lifespan: Callable[[Litestar], AbstractAsyncContextManager[None]],
+) -> Litestar:
+    return Litestar(
         route_handlers=handlers,
         exception_handlers=exception_handlers(service.report_failure),
-        lifespan=[pollers],
+        lifespan=lifespan,
         request_max_body_size=MAX_BODY_OCTETS,
         openapi_config=None,
         logging_config=None,
         debug=False,
     )
-    edge = Edge(observe=service.metrics.answered, monotonic=service.monotonic, routes=labels, limits=limits or Limits())
-    # Litestar calls its own middleware after the routing, which would leave 404 and 405 without bounds, metrics and headers.
-    app.asgi_handler = edge(app.asgi_handler)
-    return app
+
+
+async def _follow(reloader: Reloader, app: Litestar, edge: Edge, service: Service) -> NoReturn:
+    """
+    Answer by the configuration as it is read again, from one request to the next.
+    """
+    while True:
+        await reloader.requested()
+        try:
+            renewed = await reloader.renewed(service)
+            if renewed is None:
+                continue
+            # Thousands of routes take their time, which is not that of the requests in between.
+            inner = await asyncio.to_thread(lambda new: _application(new, routes(new)[0]), renewed)
+        except Exception as error:  # noqa: BLE001 - the service goes on with what it has
+            service.report_failure(error)
+            continue
+        app.asgi_handler = edge(inner.asgi_handler)
+        service = renewed
+        loaded(service)
 
 
 def routes(service: Service) -> tuple[list[HTTPRouteHandler], Mapping[str, str]]:

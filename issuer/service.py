@@ -45,10 +45,12 @@ _FAILURES: Final = frozenset(
         "audit_note_failed",
         "audit_spill_failed",
         "audit_spilled",
+        "configuration_refused",
         "key_age_alarm",
         "redis_persistence_unknown",
         "ring_poll_failed",
         "rotation_failed",
+        "withdrawal_failed",
     }
 )
 

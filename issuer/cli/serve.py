@@ -2,7 +2,9 @@
 `customer-context serve`: the issuer under uvicorn.
 """
 
+import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,8 +14,9 @@ import uvicorn
 
 from ..app import create_app
 from ..logs import configure_logging
+from ..reload import Reloader
 from ..service import build_service
-from ..settings import Settings
+from ..settings import Settings, load_settings
 from ..single_process import AlreadyServed, served_alone
 from .options import config_option, fail, read_settings, readable_errors
 
@@ -41,6 +44,8 @@ _PORT: Final = 8000
 def command(config: Path | None, host: str, port: int | None, workers: int) -> None:
     """
     Run the issuer until it is told to stop; it refuses to start on anything that is wrong.
+
+    SIGHUP makes it read the configuration again: all of it is taken, or, when something is wrong, nothing of it.
     """
     settings = read_settings(config)
     if workers > 1:
@@ -49,13 +54,15 @@ def command(config: Path | None, host: str, port: int | None, workers: int) -> N
     configure_logging(settings.log_level, json=settings.log_format == "json")
     try:
         with served_alone(settings.data_dir):
-            _serve(settings, host, _port(settings.origin) if port is None else port)
+            reloader = Reloader(settings, partial(load_settings, config, os.environ))
+            _serve(settings, reloader, host, _port(settings.origin) if port is None else port)
     except AlreadyServed as error:
         fail(str(error))
 
 
-def _serve(settings: Settings, host: str, port: int) -> None:
-    app = create_app(build_service(settings))
+def _serve(settings: Settings, reloader: Reloader, host: str, port: int) -> None:
+    app = create_app(build_service(settings), reloader=reloader)
+    signal.signal(signal.SIGHUP, lambda *_: reloader.request())
     # When it has shut down, uvicorn raises the signal again; this handler, which it knows from Ctrl-C, makes that exit with 0.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     uvicorn.run(

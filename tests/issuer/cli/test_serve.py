@@ -204,3 +204,20 @@ def test_a_data_folder_in_use_ends_the_start(service):
     assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
     assert "another process serves from" in ran.stderr
     assert service.get("/health/ready").status_code == 200
+
+
+def test_a_signal_reloads_the_service(start):
+    """
+    SIGHUP, on a service that runs: the file is read again, and the process goes on.
+    """
+    service = start(os.environ)
+    kids = service.kids()
+    service.dev.change('path = "/w/demo"', f'revoked_kids = ["{kids[1]}"]\npath = "/w/demo"')
+
+    service.process.send_signal(signal.SIGHUP)
+
+    deadline = time.monotonic() + STOPPED_S
+    while kids[1] in service.kids() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert kids[1] not in service.kids()
+    assert service.process.poll() is None
