@@ -54,7 +54,7 @@ def serving(limits=None):
     """
     Serve a service of its own by the real server, on a loopback port and a thread of its own.
     """
-    site = Site()
+    site = Site(with_admins(registry()))
     config = uvicorn.Config(
         create_app(site.service, limits=limits), port=0, ws="none", log_config=None, access_log=False
     )

@@ -2,7 +2,7 @@
 Case group E, from public bug reports: client authentication, forms and odd bodies, each row over HTTP with its reason.
 
 Rows about lines, octets and parallel requests go to a real server. E20 is about JSON bodies of other endpoints; its rows are sent
-as bodies of the token endpoint, and as `authorization_details` where they name arguments.
+as bodies of an admin endpoint and of the token endpoint, and as `authorization_details` where they name arguments.
 """
 
 import json
@@ -16,6 +16,7 @@ import pytest
 from issuer.clients import ASSERTION_TYPE
 from verifier.compact import b64url_decode, b64url_encode
 
+from .estate import credential, problem
 from .world import NOW, SECRETS, signed
 
 ALL = json.loads((Path(__file__).parents[1] / "data" / "cases.json").read_text("utf-8"))
@@ -23,10 +24,9 @@ CASES = {case["id"]: case for case in ALL if case["group"] == "E" and case["inpu
 ROWS = {f"{name}-{index}": row for name, case in CASES.items() for index, row in enumerate(case["input"]["rows"])}
 WAITING = {
     **{name: "ID tokens are not accepted as subject tokens yet" for name in ROWS if name.startswith("E11-")},
-    **{name: "the admin and sign-in endpoints are not built yet" for name in ROWS if name.startswith("E20-")},
-    "E10-14": "the admin endpoints are not built yet",
+    **{name: "the sign-in endpoints are not built yet" for name in ROWS if name.startswith("E20-")},
 }
-"""Rows for which a part is missing, and which; those of E20 are run here as far as the token endpoint goes."""
+"""Rows for which a part is missing, and which; those of E20 are run for the token endpoint and the admin endpoints."""
 ELSEWHERE = {"E14", "E15", "E17"}
 """Cases of the group that are about digests alone: tests/verifier has them."""
 
@@ -426,13 +426,82 @@ def test_a_body_that_never_ends(impatient):
     assert b"cache-control: no-store" in received.lower()
 
 
+# E10 and E20: bodies of an admin endpoint
+
+
+def test_text_is_no_json(one_desk):
+    """
+    E10-14: POST /admin/keys/rotate with text/plain JSON is 415, as problem details.
+    """
+    body = {"expected_active": one_desk.ring().active.kid}
+    headers = {"Content-Type": "text/plain", "Idempotency-Key": "idk-of-the-cases-1"}
+
+    answer = one_desk.ask("POST", "/admin/keys/rotate", body, headers=headers)
+
+    assert ROWS["E10-14"]["admin"] == "POST /admin/keys/rotate with text/plain JSON"
+    assert problem(answer) == (415, "unsupported-media-type")
+
+
+ADMIN_BODIES: dict[str, tuple[bytes, dict[str, str], int]] = {
+    "E20-0": (b"[" * 100_000, {}, 400),
+    "E20-1": (f'{{"arguments":{nested(1000)}}}'.encode(), {}, 400),
+    "E20-2": (b" " * 10_000_000, {}, 413),
+    "E20-3": (json.dumps({"arguments": {f"k{n}": 1 for n in range(100_000)}}).encode(), {}, 413),
+    "E20-4": (b"\x1f\x8b" + b"\x00" * 100, {"Content-Encoding": "gzip"}, 415),
+    "E20-5": (b"\xef\xbb\xbf{}", {}, 400),
+    "E20-6": (b"{} {}", {}, 400),
+    "E20-7": (b'{"arguments":1' + b"0" * 5000 + b"}", {}, 400),
+    "E20-8": (b"{}", {"Content-Type": "application/json; charset=utf-16"}, 415),
+    "E20-9": (b"null", {}, 400),
+}
+
+
+@pytest.mark.parametrize("name", ADMIN_BODIES)
+def test_odd_bodies_of_an_admin_call(name, one_desk):
+    """
+    E20: refused as problem details with the status of the row, never a failure; nothing was revoked.
+    """
+    body, headers, expected = ADMIN_BODIES[name]
+    before = one_desk.ring()
+
+    answer = one_desk.ask("POST", "/admin/keys/revoke-all", body, headers=headers)
+
+    assert problem(answer)[0] == expected
+    assert str(expected) in ROWS[name]["result"]
+    assert one_desk.ring() is before
+    assert one_desk.site.failures == []
+
+
+def test_a_body_of_an_admin_call_that_never_ends(impatient):
+    """
+    E20-10: a chunked body without an end is answered 408 within the time that a body has.
+    """
+    lines = [
+        "POST /admin/keys/revoke-all HTTP/1.1",
+        "Host: x",
+        f"Authorization: {credential('secops')}",
+        "Content-Type: application/json",
+        "Transfer-Encoding: chunked",
+    ]
+
+    with socket.create_connection(impatient.address, timeout=10) as connection:
+        connection.sendall("\r\n".join([*lines, "", "2", '{"', ""]).encode())
+        received = b""
+        while chunk := connection.recv(4096):
+            received += chunk
+
+    assert received.startswith(b"HTTP/1.1 408 ")
+    assert json.loads(received.partition(b"\r\n\r\n")[2])["type"] == "urn:caplo:problem:request-timeout"
+
+
 def test_no_row_is_left_out():
     """
     Each row of the group is run by a table, by a test of its own, or waits with a reason; E20 is run and waits.
     """
-    own = {*(f"E07-{n}" for n in range(8)), *(name for name in ROWS if name.startswith("E06-")), "E20-10"}
+    own = {*(f"E07-{n}" for n in range(8)), *(name for name in ROWS if name.startswith("E06-")), "E10-14", "E20-10"}
     run = {*BASIC, *METHODS, *REPEATED, *TIMES, *BODIES, *ODD_JSON, *ODD_BODIES, *own}
 
     assert run | set(WAITING) == set(ROWS)
     assert {name.partition("-")[0] for name in run & set(WAITING)} == {"E20"}
+    assert {*ADMIN_BODIES, "E20-10"} == {name for name in ROWS if name.startswith("E20-")}
     assert {case["id"] for case in ALL if case["group"] == "E"} == set(CASES) | ELSEWHERE
