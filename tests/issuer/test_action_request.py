@@ -260,6 +260,15 @@ def test_a_confirmation_that_does_not_hold_is_refused(reason, action, confirmati
     assert answer.refusal == (400, "invalid_authorization_details", f"confirmation:{reason}")
 
 
+def test_an_expired_confirmation_leaves_no_record(site):
+    """
+    What is over is refused before anything is remembered of it.
+    """
+    assert granted(site, confirmation={"by": "client", "at": NOW - 1800}).reason == "confirmation:expired"
+
+    assert site.state.idempotency._records == {}
+
+
 def test_an_action_that_needs_the_customer_is_not_minted_for_less(site):
     """
     Until the service takes confirmations itself, no one can ask for an action that demands the customer's.

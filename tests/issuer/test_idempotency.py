@@ -134,15 +134,16 @@ def test_only_so_many_records_of_a_client_are_alive():
     The bound is each client's own, claims of a live record pass it, and records that end make room.
     """
     records = MemoryIdempotencyRecords(max_per_client=2)
-    keys = [(*KEY[:3], f"idk-{n}") for n in range(3)]
+    keys = [(*KEY[:3], f"idk-{n}") for n in range(4)]
 
-    created = [claim(records, key=key, confirmed_at=NOW + n) for n, key in enumerate(keys)]
+    created = [claim(records, key=key, confirmed_at=NOW + n) for n, key in enumerate(keys[:3])]
 
     assert created == [Claimed(NOW), Claimed(NOW + 1), "full"]
     assert claim(records, key=keys[0]) == Claimed(NOW)
     assert claim(records, key=("root", "orc_second", *keys[2][2:])) == Claimed(NOW)
     assert claim(records, key=("acme", "orc_main", *keys[2][2:])) == Claimed(NOW)
     assert claim(records, key=keys[2], confirmed_at=NOW + 1920, now=NOW + 1920) == Claimed(NOW + 1920)
+    assert claim(records, key=keys[3], confirmed_at=NOW + 1920, now=NOW + 1920) == "full"
 
 
 def test_nothing_is_left_of_records_that_ended():
