@@ -12,13 +12,13 @@ from keys import FileKeyStore, SealedStore, SealingKeys, StoreUnreachable
 from .audit import FileTrail, RedisTrail, Trail
 from .keystore_redis import RedisKeyStore
 from .redis_check import CheckReport, check_persistence, check_version
-from .redis_connection import RedisConnection, RedisUnavailable
+from .redis_connection import DEADLINE_S, RedisConnection, RedisUnavailable
 from .rings import RingStore
 from .schedule import Clock, StoreClock, steady_clock
 from .settings import Settings
 from .settings_sealing import keys_redis, ring_path, trail_path
 
-__all__ = ["FileStores", "RedisStores", "RingStores", "StoredRing", "ring_stores"]
+__all__ = ["FileStores", "RedisStores", "RingStores", "StoredRing", "redis_stores", "ring_stores"]
 
 _CHECK_S: Final = 5.0
 # Longer than the deadline of a trail, which is the one that counts.
@@ -212,11 +212,21 @@ class RedisStores:
         return StoreUnreachable(where=self.where, problem=error.problem, outcome="unchanged")
 
 
-def ring_stores(settings: Settings, sealing: SealingKeys) -> RingStores:
+def ring_stores(settings: Settings, sealing: SealingKeys, *, deadline_s: float = DEADLINE_S) -> RingStores:
     """
     Return the place that the settings name: a Redis where there is one, the data folder otherwise.
+
+    *deadline_s* is how long each operation of a Redis may take; a command can wait longer than a service.
+    """
+    return redis_stores(settings, sealing, deadline_s=deadline_s) or FileStores(settings, sealing)
+
+
+def redis_stores(settings: Settings, sealing: SealingKeys, *, deadline_s: float = DEADLINE_S) -> RedisStores | None:
+    """
+    Return the Redis that the settings name for rings, None when they name none.
     """
     address = keys_redis(settings)
     if address is None:
-        return FileStores(settings, sealing)
-    return RedisStores(RedisConnection(address), sealing, allow_volatile=settings.keys_redis_allow_volatile)
+        return None
+    connection = RedisConnection(address, deadline_s)
+    return RedisStores(connection, sealing, allow_volatile=settings.keys_redis_allow_volatile)

@@ -64,7 +64,7 @@ from .store_errors import (
 )
 from .store_file import FileKeyStore
 from .timing import KeyTimes, utc
-from .transfer import export_blob, import_blob, reseal, sealed_with
+from .transfer import check_import, export_blob, import_blob, reseal, sealed_with
 from .transfer_errors import NameTaken, RingOlder, RingUnrelated
 
 __all__ = [
@@ -127,6 +127,7 @@ __all__ = [
     "TransitionRefused",
     "UnknownKey",
     "alarm",
+    "check_import",
     "check_pair",
     "create_ring",
     "due",

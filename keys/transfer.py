@@ -11,7 +11,7 @@ from .store import SealedStore
 from .store_errors import RevisionConflict, RingMissing
 from .transfer_errors import RingOlder, RingUnrelated
 
-__all__ = ["export_blob", "import_blob", "reseal", "sealed_with"]
+__all__ = ["check_import", "export_blob", "import_blob", "reseal", "sealed_with"]
 
 _MAX_ATTEMPTS: Final = 10
 
@@ -40,23 +40,37 @@ async def import_blob(store: SealedStore, blob: bytes, *, refuse_older_than: int
         RevisionConflict: when somebody else saved in between.
         StoreError, SealingKeyError, SelfTestFailed: when either ring does not open, or the store cannot be written.
     """
+    expect = await check_import(store, blob, refuse_older_than=refuse_older_than)
+    if expect is None:
+        return False
+    await store.write_blob(blob, expect=expect)
+    return True
+
+
+async def check_import(store: SealedStore, blob: bytes, *, refuse_older_than: int = 0) -> int | None:
+    """
+    Tell whether `import_blob` would put a sealed ring in place: the revision that it would replace, 0 for none.
+
+    None says that it stands there already.
+
+    Raises:
+        RingOlder, RingUnrelated, StoreError, SealingKeyError, SelfTestFailed: as `import_blob` does.
+    """
     ring, revision = _opened(store, blob, where=f"the ring for {store.where}")
     if revision < refuse_older_than:
         raise RingOlder(where=store.where, found=revision, known=refuse_older_than)
     try:
         present = await store.read_blob()
     except RingMissing:
-        await store.write_blob(blob, expect=0)
-        return True
+        return 0
     stored, stored_revision = _opened(store, present, where=store.where)
     if present == blob:
-        return False
+        return None
     if revision < stored_revision:
         raise RingOlder(where=store.where, found=revision, known=stored_revision)
     if revision == stored_revision or not _has_become(stored, ring):
         raise RingUnrelated(where=store.where, found=revision, stored=stored_revision)
-    await store.write_blob(blob, expect=stored_revision)
-    return True
+    return stored_revision
 
 
 async def sealed_with(store: SealedStore) -> str:

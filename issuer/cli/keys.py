@@ -2,20 +2,25 @@
 `customer-context keys`: the keys of a workspace, by its stores or through a running service.
 """
 
-import asyncio
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from keys import FileKeyStore, RevisionConflict, create_ring, utc
+from keys import KeyRing, KeyTimes, RevisionConflict, RingMissing, create_ring, utc
 
-from ..settings import Settings, build_registry
-from ..settings_sealing import key_times, load_sealing_keys, ring_path
-from .administer import Administered, administered, json_option, workspace_option
+from ..audit import Entry
+from ..settings import build_registry
+from ..settings_sealing import key_times
+from ..workspace_stores import WorkspaceStores
+from .administer import Administered, administered, json_option, operator, workspace_option
 from .facts import show, show_json
+from .keys_backup import backup_command, restore_command
+from .keys_copy import copy_command
+from .keys_plan import plan_command
+from .keys_reseal import reseal_command
+from .on_stores import now, on_stores
 from .options import config_option, fail, read_settings, readable_errors, workspace_named
 
 __all__ = ["command"]
@@ -30,8 +35,12 @@ _NEXT: Final = {
 @click.group("keys")
 def command() -> None:
     """
-    Create, list, rotate and revoke signing keys.
+    Create, list, plan, rotate and revoke signing keys; back up, restore, copy and reseal their rings.
     """
+
+
+for _each in (plan_command, copy_command, backup_command, restore_command, reseal_command):
+    command.add_command(_each)
 
 
 @command.command("init")
@@ -48,16 +57,35 @@ def _init(config: Path | None, workspace: str | None) -> None:
     )
     created = 0
     for name in names:
-        ring = create_ring(name, now=_now(), times=key_times(settings))
-        try:
-            asyncio.run(_store(settings, name).save(ring, expect=0))
-        except RevisionConflict:
+        ring = on_stores(settings, name, lambda stores: _create(stores, key_times(settings)))
+        if ring is None:
             click.echo(f"{name}: has a ring already, left as it is")
             continue
         created += 1
         click.echo(f"{name}: created; key {ring.active.kid} signs, two standbys are published")
     if workspace and not created:
         fail(f"workspace {workspace!r} has a ring already")
+
+
+async def _create(stores: WorkspaceStores, times: KeyTimes) -> KeyRing | None:
+    """
+    Create a ring and put that on record; None when there is one.
+    """
+    try:
+        await stores.ring.load()
+    except RingMissing:
+        ring = create_ring(stores.ring.workspace, now=int(now()), times=times)
+    else:
+        return None
+    # A trail that knows of a ring says that there was one: it is to be restored, not made anew.
+    await stores.ledger.check_candidate(ring, 1)
+    try:
+        await stores.ring.save(ring, expect=0)
+    except RevisionConflict:
+        return None
+    entry = Entry(at=int(now()), actor=operator(), event="ring_created", target=ring.active.kid)
+    await stores.ledger.note(entry)
+    return ring
 
 
 @command.command("list")
@@ -115,14 +143,6 @@ def _revoke_all(target: Administered, reason: str, *, as_json: bool) -> None:
     Take every key out of the key set now, because the ring itself was stolen; a new key signs now.
     """
     show(target.revoke_all(reason=reason), as_json=as_json)
-
-
-def _now() -> int:
-    return int(time.time())
-
-
-def _store(settings: Settings, workspace: str) -> FileKeyStore:
-    return FileKeyStore(ring_path(settings, workspace), workspace, load_sealing_keys(settings))
 
 
 def _row(row: Mapping[str, Any]) -> str:

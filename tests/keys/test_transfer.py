@@ -22,6 +22,7 @@ from keys import (
     SealingKeyUnknown,
     SealingKeyWrong,
     StoreUnreachable,
+    check_import,
     create_ring,
     export_blob,
     import_blob,
@@ -99,6 +100,20 @@ def test_a_backup_restores_where_nothing_is(saved, elsewhere, ring):
 
     assert run(elsewhere.read_blob()) == blob
     assert run(elsewhere.load()) == (ring, 2)
+
+
+def test_whether_a_ring_would_be_put_in_place_can_be_asked_first(saved, elsewhere, next_ring, sealing):
+    """
+    The answer is the revision that would go, 0 for none, None when there is nothing to do; nothing is changed.
+    """
+    blob = run(export_blob(saved))
+    later = seal_ring(next_ring, revision=2, keys=sealing)
+
+    answers = [run(check_import(*each)) for each in ((elsewhere, blob), (saved, blob), (saved, later))]
+
+    assert answers == [0, None, 1]
+    assert run(saved.load())[1] == 1
+    assert not elsewhere.path.exists()
 
 
 def test_a_later_ring_takes_the_place_of_an_earlier_one(saved, elsewhere, next_ring):
