@@ -5,6 +5,7 @@ Keys and trails in memory that a test holds in its hands, under the real ledger;
 import asyncio
 import contextlib
 import json
+import threading
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
@@ -46,6 +47,7 @@ class RingStore:
     ring: object
     revision: int = 1
     failure: Exception | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def stamp(self):
         return None if self.failure else self.revision
@@ -60,10 +62,11 @@ class RingStore:
             raise self.failure
         # Somebody else may come in between what is asked and what is answered, as on a network.
         await asyncio.sleep(0)
-        if expect != self.revision:
-            raise RevisionConflict(where="memory", expected=expect, found=self.revision)
-        self.put(ring)
-        return self.revision
+        with self.lock:
+            if expect != self.revision:
+                raise RevisionConflict(where="memory", expected=expect, found=self.revision)
+            self.put(ring)
+            return self.revision
 
     def put(self, ring):
         self.ring, self.revision = ring, self.revision + 1
@@ -79,6 +82,7 @@ class MemoryTrail:
     kept: list = field(default_factory=list)
     confirmed: str | None = None
     is_down: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def exclusive(self, *, wait_s):
         self._check()
@@ -96,9 +100,10 @@ class MemoryTrail:
     async def append(self, seq, lines):
         self._check()
         await asyncio.sleep(0)
-        if len(self.kept) >= seq:
-            raise PlaceTaken(seq)
-        self.kept += lines
+        with self.lock:
+            if len(self.kept) >= seq:
+                raise PlaceTaken(seq)
+            self.kept += lines
 
     async def confirm(self, _seq, confirmation):
         self._check()

@@ -110,17 +110,21 @@ class Site:
     The service with everything it is made of, and the requests of an orchestrator that it knows.
 
     A claim or member that is `DROP` is left out, and so is a parameter that is None. With an `address`, requests go to the
-    server that listens there; without, to the application in this process.
+    server that listens there; without, to the application in this process. A site *beside* another one is a second instance:
+    it has the same keys, trails and clock.
     """
 
-    def __init__(self, configured=None):
-        self.clock, self.monotonic, self.events, self.failures = Clock(NOW), Clock(1000.0), [], []
+    def __init__(self, configured=None, *, beside=None, times=None):
+        self.clock = Clock(NOW) if beside is None else beside.clock
+        self.monotonic, self.events, self.failures = Clock(1000.0), [], []
         self.state, self.numbers, self.address, self._client = State(self.clock), count(), None, None
         self.registry_in_use = configured or registry()
         self.ring_stores = {each.name: RingStore(ring_of(each.name)) for each in self.registry_in_use}
         self.trails = {each.name: MemoryTrail() for each in self.registry_in_use}
+        if beside is not None:
+            self.ring_stores, self.trails = beside.ring_stores, beside.trails
         rings = {name: asyncio.run(self._opened(name, store)) for name, store in self.ring_stores.items()}
-        mints, times = MintCounts(self.clock()), KeyTimes()
+        mints, times = MintCounts(self.clock()), times or KeyTimes()
         self.service = Service(
             registry=self.registry_in_use,
             rings=rings,
@@ -171,6 +175,13 @@ class Site:
     def http(self):
         self._client = TestClient(create_app(self.service), base_url=ORIGIN)
         return self._client.__enter__()
+
+    def poll(self, workspace="root"):
+        """
+        Look at the keys now, as the service does twice a second.
+        """
+        assert self.http
+        self._client.blocking_portal.call(self.service.rings[workspace].poll)
 
     def workspace(self, name="root"):
         return self.registry_in_use.workspace(name)
