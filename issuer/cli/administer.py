@@ -5,10 +5,8 @@ On the stores they go through the same `Administration` and the same ledger as i
 running service notices within a second.
 """
 
-import asyncio
 import os
 import pwd
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -23,12 +21,12 @@ from ..administration import Administration, Told
 from ..audit import Actor
 from ..ledger import Ledger
 from ..registry import Workspace
-from ..ring_stores import ring_stores
 from ..settings import Settings
-from ..settings_sealing import key_times, load_sealing_keys
+from ..settings_sealing import key_times
 from ..suspensions import InvalidSuspension, SuspensionsFull, Target, UnknownSuspension
-from ..workspace_stores import WorkspaceStores, open_stores
+from ..workspace_stores import WorkspaceStores
 from .admin_client import AdminClient, AdminCredential
+from .on_stores import now, on_stores
 from .options import config_option, fail, read_settings, readable_errors, workspace_named
 
 __all__ = ["Administered", "StoreAdministration", "administered", "json_option", "operator", "workspace_option"]
@@ -169,7 +167,7 @@ class StoreAdministration:
         """
         Do something with the ledger itself.
         """
-        return self._run(lambda stores: work(stores.ledger))
+        return on_stores(self._settings, self._workspace.name, lambda stores: work(stores.ledger))
 
     def _told(self, verb: Callable[[Administration], Awaitable[Told]]) -> Mapping[str, Any]:
         async def work(stores: WorkspaceStores) -> Told:
@@ -178,23 +176,11 @@ class StoreAdministration:
                 changes=stores.ledger,
                 ring=stores.ring,
                 times=key_times(self._settings),
-                now=_now,
+                now=now,
             )
             return await verb(administration)
 
-        return self._run(work).members
-
-    def _run(self, work: Callable[[WorkspaceStores], Awaitable[_T]]) -> _T:
-        async def run() -> _T:
-            sealing = load_sealing_keys(self._settings)
-            place = ring_stores(self._settings, sealing)
-            try:
-                stores = open_stores(place, self._settings, self._workspace.name, sealing, now=_now, report=_warn)
-                return await work(stores)
-            finally:
-                await place.aclose()
-
-        return asyncio.run(run())
+        return on_stores(self._settings, self._workspace.name, work).members
 
 
 def administered(command: Callable[..., None]) -> Callable[..., None]:
@@ -283,12 +269,3 @@ def _read(file: Path) -> str:
     if len(octets) > _MAX_SECRET:
         raise ValueError("too long")
     return octets.decode("utf-8")
-
-
-def _now() -> float:
-    return time.time()
-
-
-def _warn(event: str, **facts: str | int | None) -> None:
-    said = ", ".join(f"{name} {value}" for name, value in facts.items() if value is not None)
-    click.echo(f"warning: {event.replace('_', ' ')} ({said})", err=True)

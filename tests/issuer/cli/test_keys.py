@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from issuer.cli import administer
 from issuer.cli.audit import command as audit_command
 from issuer.cli.keys import command
 from issuer.orchestrator import Ask
@@ -145,7 +144,7 @@ def test_a_planned_rotation_needs_no_force(keys, listed, monkeypatch: pytest.Mon
     Once a standby is mature, rotating is one word, and there is nothing to warn of.
     """
     mature_at = listed("standby")[0]["mature_at"]
-    monkeypatch.setattr(administer, "_now", lambda: mature_at)
+    monkeypatch.setattr("issuer.cli.on_stores.now", lambda: mature_at)
 
     result = keys("rotate", "--json")
 
