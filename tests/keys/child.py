@@ -132,7 +132,10 @@ def one_kill(folder, kind, rings, point):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     if before is not None:
-        asyncio.run(store_in(folder, SealingKeys(OLD if kind == "reseal" else NEW)).save(before, expect=0))
+        (folder / "rings").mkdir(mode=0o700)
+        place = folder / "rings" / "acme.jwe"
+        place.touch(mode=0o600)
+        place.write_bytes(seal_ring(before, revision=1, keys=SealingKeys(OLD if kind == "reseal" else NEW)))
     expect = 0 if before is None else 1
     call = killed(lambda: save(folder, after, expect), *point)
     if call is None:
@@ -145,7 +148,7 @@ def one_kill(folder, kind, rings, point):
     state = next((name for name, content in whole.items() if content == (found, revision)), "broken")
     if found is None:
         found, revision = after, save(folder, after, 0)
-    again = rotate(found, now=found.next_rotation_at, times=TIMES, expected_active=found.active.kid).ring
+    again = rotate(found, now=found.next_rotation_at, times=TIMES, expected_active=None).ring
     report = {
         "kind": kind,
         "call": call,
