@@ -22,8 +22,9 @@ from typing import Final
 
 from keys import FileKeyStore, SigningKey, create_ring, generate_key, generate_sealing_key, write_sealing_key
 
-from .settings import build_registry, key_times, load_sealing_keys, load_settings, ring_path
+from .settings import build_registry, load_settings
 from .settings_formats import origin as checked_origin
+from .settings_sealing import key_times, load_sealing_keys, ring_path
 
 __all__ = ["CONFIG_NAME", "AlreadyThere", "InitResult", "write_development_config"]
 

@@ -30,7 +30,6 @@ from .settings_models import (
 from .settings_problems import Finding, Location, Problem, SettingsError, Source, line_numbers
 from .settings_registry import build_registry
 from .settings_rules import doubts, violations
-from .settings_sealing import key_times, load_sealing_keys, ring_path
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -39,10 +38,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "build_registry",
-    "key_times",
-    "load_sealing_keys",
     "load_settings",
-    "ring_path",
     "settings_warnings",
 ]
 

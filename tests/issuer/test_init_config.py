@@ -12,15 +12,8 @@ import pytest
 
 from issuer import init_config
 from issuer.init_config import AlreadyThere, write_development_config
-from issuer.settings import (
-    SettingsError,
-    build_registry,
-    key_times,
-    load_sealing_keys,
-    load_settings,
-    ring_path,
-    settings_warnings,
-)
+from issuer.settings import SettingsError, build_registry, load_settings, settings_warnings
+from issuer.settings_sealing import key_times, load_sealing_keys, ring_path
 from keys import FileKeyStore, import_private_jwk
 
 NOW = 1_796_040_000

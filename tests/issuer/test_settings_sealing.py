@@ -7,8 +7,8 @@ import time
 import pytest
 
 from issuer.init_config import write_development_config
-from issuer.settings import SettingsError, key_times, load_sealing_keys, load_settings, ring_path
-from issuer.settings_sealing import keys_redis
+from issuer.settings import SettingsError, load_settings
+from issuer.settings_sealing import key_times, keys_redis, load_sealing_keys, ring_path
 
 
 @pytest.fixture
