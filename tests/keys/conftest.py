@@ -3,6 +3,9 @@ What the tests of this package share: a fixed clock, rings made at it, sealing k
 """
 
 import hashlib
+import os
+import tempfile
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -39,6 +42,19 @@ def other_ring(times):
 @pytest.fixture(scope="session")
 def sealing():
     return SealingKeys(SealingKey("2026-11", b"\x11" * 32))
+
+
+@pytest.fixture
+def quick_folder(tmp_path):
+    """
+    A folder in memory where there is one: a process that is killed leaves the same behind there, and nothing waits for a disk.
+    """
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

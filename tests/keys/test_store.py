@@ -304,6 +304,37 @@ def test_a_load_that_is_overtaken_is_no_rollback(saved, next_ring, path, monkeyp
     assert load(saved)[1] == 2
 
 
+def damages(blob):
+    """
+    The blob cut after every octet, and with one bit of every 64th octet flipped.
+    """
+    for length in range(len(blob)):
+        yield blob[:length]
+    for at in range(0, len(blob), 64):
+        yield blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1 :]
+
+
+def test_a_damaged_file_is_refused_and_left(quick_folder, sealing, ring, next_ring):
+    """
+    F08: cut anywhere, or with a bit flipped, it is neither loaded nor saved over, and nothing else appears beside it.
+    """
+    path = quick_folder / "rings" / "acme.jwe"
+    saved = FileKeyStore(path, "acme", sealing)
+    save(saved, ring, 0)
+    whole = path.read_bytes()
+
+    for number, damaged in enumerate(damages(whole)):
+        path.write_bytes(damaged)
+        # The damage is told before anything is written, so one look stands for load and save alike but now and then.
+        with pytest.raises((RingCorrupt, SealingKeyUnknown, RingOfAnotherWorkspace)):
+            saved._load() if number % 50 else save(saved, next_ring, 1)
+        assert path.read_bytes() == damaged
+
+    assert {file.name for file in path.parent.iterdir()} == {"acme.jwe", "acme.jwe.lock"}
+    path.write_bytes(whole)
+    assert save(saved, next_ring, 1) == 2
+
+
 def test_resealing_moves_a_ring_to_the_new_key(path, ring):
     """
     F06: with old and new configured, a load and a save put the ring under the new key; then the old one is not needed.
