@@ -14,8 +14,8 @@ from issuer.app import create_app
 from issuer.init_config import CONFIG_NAME, write_development_config
 from issuer.logs import configure_logging
 from issuer.redis_check import RedisVolatile
-from issuer.ring_stores import ring_stores
-from issuer.schedule import CLOCK_AHEAD
+from issuer.ring_stores import RedisStores, ring_stores
+from issuer.schedule import CLOCK_AHEAD, steady_clock
 from issuer.service import build_service, open_service, report, report_failure
 from issuer.settings import load_settings
 from issuer.settings_sealing import load_sealing_keys
@@ -262,6 +262,38 @@ def test_a_rotation_that_is_due_happens_and_is_on_record(folder):
 
     assert before != after
     assert (record["event"], record["target"], record["actor"]["kind"]) == ("keys_rotated", before, "schedule")
+
+
+def test_instances_that_look_at_once_rotate_once(shared, monkeypatch):
+    """
+    F01: three services on one Redis find the rotation due at the same moment, again and again; one is done, and on record.
+    """
+    at = [time.time()]
+    # The time of the Redis does not pass as fast as the test needs it.
+    monkeypatch.setattr(RedisStores, "clock", lambda _, now, monotonic: steady_clock(now, monotonic))
+
+    async def rotated():
+        clocks = {"now": lambda: at[0], "monotonic": lambda: at[0]}
+        services = [await open_service(settings_of(shared), **clocks) for _ in range(3)]
+        at[0] = services[0].rings["demo"].ring.active.rotation_due_at
+        for service in services:
+            await service.rings["demo"].poll()
+        for _ in range(3):
+            await asyncio.gather(*(service.offices["demo"].schedule.look() for service in services))
+        for service in services:
+            await service.rings["demo"].poll()
+        told = await services[0].offices["demo"].administration.audit()
+        kids = {service.rings["demo"].current(at[0]).kid for service in services}
+        problems = [service.offices["demo"].schedule.problem for service in services]
+        for service in services:
+            await service.place.aclose()
+        return told.members["records"], kids, problems
+
+    records, kids, problems = asyncio.run(rotated())
+
+    done = [record for record in records if record["event"] == "keys_rotated" and record["carried_out"]]
+    assert len(done) == len(kids) == 1
+    assert problems == [None] * 3
 
 
 def test_a_rotation_that_does_not_happen_shows_in_the_status(folder):
