@@ -426,6 +426,17 @@ async def test_watching_looks_again_and_again_until_cancelled():
         await watching
 
 
+async def test_a_ring_that_says_nothing_readable_about_its_trail_has_no_head():
+    """
+    It serves all the same; the ledger is what refuses to go on.
+    """
+    ring = replace(create_ring("acme", now=NOW, times=TIMES), companion={"trail": {"seq": "x"}})
+    setup = await Setup(Store(ring)).opened()
+
+    assert setup.live.head is None
+    assert setup.view().kid == ring.active.kid
+
+
 async def test_a_ring_that_is_woken_looks_at_once():
     """
     A change that somebody tells of is adopted long before the interval ends; telling before anybody watches does no harm.
