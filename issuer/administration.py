@@ -6,7 +6,7 @@ told the same.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from .audit import Actor, Head, TrailDamaged, head_of
 from .audit.page import Page, Row
 from .audit.record import record_members
 from .key_changes import full_revocation, revocation, rotation
+from .key_notices import key_notices
 from .ledger import Decide, Done
 from .mint_counts import Minted
 from .registry import Workspace
@@ -137,7 +138,7 @@ class Administration:
             "active": ring.active.kid,
             "next_rotation_at": ring.next_rotation_at,
             "keys": inventory(ring, int(self._now())),
-            "notices": [*_odd_audiences(self._workspace)],
+            "notices": [*key_notices(self._workspace, ring)],
         }
         return Told(members, _head(ring))
 
@@ -284,13 +285,6 @@ def _head(ring: KeyRing) -> Head | None:
 def _counted(minted: Minted) -> Mapping[str, Any]:
     counts = [{"audience": each.audience, "action": each.action, "count": each.count} for each in minted.counts]
     return {"by": "this instance", "since": minted.since, "total": minted.total, "counts": counts}
-
-
-def _odd_audiences(workspace: Workspace) -> Iterator[str]:
-    for connection in workspace.connections:
-        for audience in connection.audiences:
-            if audience.endswith("/"):
-                yield f"The audience {audience} ends in a slash; without it, it is another audience."
 
 
 def _record(row: Row) -> Mapping[str, Any]:

@@ -102,16 +102,18 @@ async def _follow(reloader: Reloader, app: Litestar, edge: Edge, service: Servic
         await reloader.requested()
         try:
             renewed = await reloader.renewed(service)
-            if renewed is None:
-                continue
             # Thousands of routes take their time, which is not that of the requests in between.
-            inner = await asyncio.to_thread(lambda new: _application(new, routes(new)[0]), renewed)
+            inner = None if renewed is None else await asyncio.to_thread(_renewed_application, renewed)
         except Exception as error:  # noqa: BLE001 - the service goes on with what it has
             service.report_failure(error)
-            continue
-        app.asgi_handler = edge(inner.asgi_handler)
-        service = renewed
-        loaded(service)
+        else:
+            if renewed is not None and inner is not None:
+                app.asgi_handler, service = edge(inner.asgi_handler), renewed
+                loaded(service)
+
+
+def _renewed_application(service: Service) -> Litestar:
+    return _application(service, routes(service)[0])
 
 
 def routes(service: Service) -> tuple[list[HTTPRouteHandler], Mapping[str, str]]:

@@ -118,7 +118,7 @@ def _unknown(target: Target, workspace: Workspace) -> Iterator[str]:
             is_known = any(target.value in client.agents for client in workspace.clients.values())
         case "customer":
             is_known = any(target.namespace == each.namespace for each in workspace.connections)
-        case "action":
+        case _:
             is_known = workspace.action(target.value) is not None
     if not is_known:
         what = "identity namespace" if target.kind == "customer" else target.kind

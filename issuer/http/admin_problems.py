@@ -222,5 +222,5 @@ def _refused(error: AdminRefused, realm: str) -> ProblemRaised:
             headers = {"WWW-Authenticate": format_challenge("Bearer", {"realm": realm, "error": "invalid_request"})}
             detail = "There is more than one Authorization header."
             return ProblemRaised(PROBLEMS[400], reason=error.reason, detail=detail, headers=headers)
-        case "cannot_tell":
+        case _:
             return ProblemRaised(PROBLEMS[503], reason=error.reason, extensions={"code": "assertions_unavailable"})

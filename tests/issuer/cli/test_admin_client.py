@@ -9,6 +9,7 @@ import pytest
 
 from issuer.cli.admin_client import AdminClient, AdminCredential
 from issuer.cli.audit import command as audit_command
+from issuer.cli.facts import show
 from issuer.cli.keys import command as keys_command
 from issuer.cli.suspensions import command as suspensions_command
 from issuer.registry import Admin
@@ -166,6 +167,20 @@ def remote(service, tmp_path, run):
         return run(command, more[0], *words, *more[1:])
 
     return remote
+
+
+def test_what_was_minted_under_a_key_is_shown(client, desk, capsys):
+    """
+    How much, since when, and for whom; reads have no action.
+    """
+    desk.site.ask(workspace="acme", scope="orders:read")
+    desk.site.ask(workspace="acme", authorization_details=desk.site.details())
+
+    show(client.revoke_all(reason="stolen"), as_json=False)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("minted under it") and "2 tokens since" in line for line in lines)
+    assert [line.split(", ")[1] for line in lines if line.startswith(" ")] == ["reads", "cancel_order"]
 
 
 def test_commands_administer_a_running_service(remote, service):

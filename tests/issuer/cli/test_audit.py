@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from issuer.audit import Problem
+from issuer.audit import Finding, Findings, Head, Problem
 from issuer.cli import administer
 from issuer.cli.audit import _WORDS, command
 from issuer.cli.keys import command as keys_command
@@ -191,6 +191,37 @@ def test_a_revocation_without_a_trail_says_so(run, dev, audit, trail):
     assert result.exit_code == 0
     assert "note: The audit trail could not be written" in result.stdout
     assert "warning: audit spilled" in result.stderr
+
+
+def test_everything_that_was_found_is_shown(audit, monkeypatch):
+    """
+    Spans of records, those beyond the list, what was not carried out or is under way, and what no key could prove.
+    """
+    found = Findings(
+        is_sound=False,
+        records=9,
+        head=Head(9, "Tv8zM67ztTuWb6PFMOGvqOAd2oX7yCCEGig1-pPq6bM"),
+        findings=(Finding(problem="missing", seq=3, last=5, line=3, acknowledged_by=7),),
+        omitted=2,
+        not_carried_out=(range(6, 8),),
+        beyond_head=1,
+        by_hash_alone=4,
+    )
+    monkeypatch.setattr(administer.StoreAdministration, "with_ledger", lambda *_: found)
+
+    lines = audit("verify").stdout.splitlines()
+    facts = json.loads(audit("verify", "--json").stdout)
+
+    assert lines == [
+        "line 3: records 3 to 5: is missing; record 7 answers for it",
+        "and 2 more",
+        "2 records were written and not carried out",
+        "1 records stand behind the head that the ring knows: a change that goes on or crashed",
+        "4 records are held by hashes alone; their sealing key is not configured",
+        f"NOT sound: 9 records, head {found.head}",
+    ]
+    assert facts["not_carried_out"] == [[6, 7]]
+    assert facts["findings"][0]["acknowledged_by"] == 7
 
 
 def test_every_problem_has_words():

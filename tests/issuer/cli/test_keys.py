@@ -75,6 +75,18 @@ def test_list_shows_what_each_key_waits_for(keys, listed):
     assert rows[1]["mature_at"] - rows[1]["published_at"] == 350
 
 
+def test_list_says_what_does_not_stand_on_a_key(keys, listed, dev):
+    """
+    A key that the configuration revokes is pointed out, whatever its state says.
+    """
+    kid = listed("standby")[0]["kid"]
+    dev.change('path = "/w/demo"', f'revoked_kids = ["{kid}"]\npath = "/w/demo"')
+
+    text = keys("list").stdout
+
+    assert f"note: Key {kid} is revoked in the configuration" in text
+
+
 def test_an_early_rotation_is_refused_with_the_earliest_instant(keys, listed, dev):
     """
     While no standby is mature nothing rotates, and the message says from when on it will.
