@@ -9,11 +9,12 @@ trail that was rewritten.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Final, NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 from keys import KeysError
 
 from .audit import Actor, Attempts, Entry, Head
+from .ledger import Done
 from .reports import Report
 
 __all__ = ["INTERVAL_S", "Bookkeeping", "Notes"]
@@ -31,7 +32,7 @@ class Notes(Protocol):
     Where entries are put on record: a `Ledger`.
     """
 
-    def note(self, *entries: Entry) -> Awaitable[Any]:
+    def note(self, *entries: Entry) -> Awaitable[Done[None]]:
         """
         Put entries on record.
         """
@@ -100,9 +101,10 @@ class Bookkeeping:
         calls, self._calls = self._calls, Counter()
         waiting, self._waiting = self._waiting, []
         entries = [*waiting, *_entries(calls, int(now)), *attempts]
+        head = self._head()
         try:
             if entries:
-                await self._notes.note(*entries)
+                head = (await self._notes.note(*entries)).head
         except Exception as error:  # noqa: BLE001 - a store may fail in any way, and the books must go on
             self._attempts.give_back(attempts)
             self._calls += calls
@@ -110,7 +112,7 @@ class Bookkeeping:
             self._note(error.code if isinstance(error, KeysError) else type(error).__name__)
         else:
             self._note(None)
-        self._report("audit_head", workspace=self._workspace, head=str(self._head()))
+        self._report("audit_head", workspace=self._workspace, head=None if head is None else str(head))
 
     async def watch(self, interval_s: float = INTERVAL_S) -> NoReturn:
         """

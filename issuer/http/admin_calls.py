@@ -189,6 +189,8 @@ class AdminDesk:
             admin=asked.actor.name,
             source=asked.actor.source,
             call=call.name,
+            kid=asked.path.get("kid"),
+            suspension=asked.path.get("suspension_id") or told.members.get("id"),
             revision=told.members.get("revision"),
         )
         return _response(call.status, _ENCODER.encode(told.members), told.head)

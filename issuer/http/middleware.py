@@ -45,7 +45,7 @@ class Limits:
     """Number of header fields."""
 
     target_octets: int = 8 * 1024
-    """Octets of path and query together; no route takes a query."""
+    """Octets of path and query together; no route takes a long one."""
 
     body_seconds: float = 10.0
     """Seconds from the first look at the body until its last octet."""

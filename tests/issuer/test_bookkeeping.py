@@ -8,12 +8,14 @@ import pytest
 
 from issuer.audit import Actor, Entry, Head
 from issuer.bookkeeping import Bookkeeping
+from issuer.ledger import Done
 from keys import StoreBusy
 
 from .world import NOW
 
 SECOPS = Actor("admin", "secops", "192.0.2.7")
 HEAD = Head(7, "Tv8zM67ztTuWb6PFMOGvqOAd2oX7yCCEGig1-pPq6bM")
+LATER = Head(8, HEAD.link)
 
 
 class Clock:
@@ -35,6 +37,7 @@ class Notes:
         if self.failure is not None:
             raise self.failure
         self.taken.append(entries)
+        return Done(result=None, revision=2, head=LATER)
 
 
 @pytest.fixture
@@ -71,6 +74,17 @@ def test_without_news_nothing_is_recorded(books, notes, events):
 
     assert notes.taken == []
     assert events == [("audit_head", {"workspace": "acme", "head": str(HEAD)})]
+
+
+def test_the_head_that_is_logged_is_that_of_now(books, events):
+    """
+    What was just put on record counts.
+    """
+    books.add(loaded())
+
+    asyncio.run(books.enter())
+
+    assert events[-1] == ("audit_head", {"workspace": "acme", "head": str(LATER)})
 
 
 def test_calls_and_attempts_are_recorded_together(books, notes, clock):

@@ -221,7 +221,7 @@ def test_calls_are_logged(desk):
     events = [(event, facts) for event, facts in desk.site.events if event.startswith("admin_")]
     who = {"workspace": "root", "admin": "secops", "source": "testclient", "call": "keys:rotate"}
     assert events == [
-        ("admin_called", {**who, "revision": 2}),
+        ("admin_called", {**who, "kid": None, "suspension": None, "revision": 2}),
         ("admin_failed", {**who, "status": 503, "reason": "trail_unavailable"}),
     ]
 
