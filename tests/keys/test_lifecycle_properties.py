@@ -5,7 +5,7 @@ Any sequence of steps at any clock: what always holds of the ring, and what veri
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keys import KeyRing, KeyTimes, TransitionRefused, create_ring, revoke, revoke_all, rotate, settle
+from keys import MAX_HISTORY, KeyRing, KeyTimes, TransitionRefused, create_ring, revoke, revoke_all, rotate, settle
 from keys.record import KeyRecord
 
 TIMES = KeyTimes()
@@ -30,26 +30,34 @@ step = st.one_of(
 
 def taken(ring, kind, detail, now):
     """
-    Take one step; a refusal leaves the ring as it was.
+    Take one step and return the ring with the kids that left its history; a refusal leaves the ring as it was.
     """
     try:
         if kind == "rotate":
-            return rotate(ring, now=now, times=TIMES, expected_active=None, force=detail, reason="drill").ring
-        if kind == "revoke":
+            done = rotate(ring, now=now, times=TIMES, expected_active=None, force=detail, reason="drill")
+        elif kind == "revoke":
             kid = ring.records[detail % len(ring.records)].kid
-            return revoke(ring, kid, now=now, times=TIMES, reason="drill").ring
-        if kind == "revoke all":
-            return revoke_all(ring, now=now, times=TIMES, reason="drill").ring
-        return settle(ring, now)
+            done = revoke(ring, kid, now=now, times=TIMES, reason="drill")
+        elif kind == "revoke all":
+            done = revoke_all(ring, now=now, times=TIMES, reason="drill")
+        else:
+            return settle(ring, now), set()
     except TransitionRefused:
-        return ring
+        return ring, set()
+    return done.ring, {record.kid for record in done.pruned}
 
 
-def held(before: KeyRing, after: KeyRing):
+def held(before: KeyRing, after: KeyRing, pruned):
     """
     Only legal transitions, no instant that was stored changed or moved backwards, no private part came back.
+
+    Only keys that had ended leave the history, and only when it is full.
     """
+    assert all(before.record(kid).state in ("retired", "revoked", "retiring") for kid in pruned)
+    assert not pruned or len(after.records) >= MAX_HISTORY
     for old in before.records:
+        if old.kid in pruned:
+            continue
         new: KeyRecord = after.record(old.kid)
         assert new.state in LEGAL[old.state]
         assert (new.created_at, new.published_at, new.mature_at) == (old.created_at, old.published_at, old.mature_at)
@@ -68,9 +76,9 @@ def test_any_steps_at_any_clock_keep_the_ring_whole(steps):
     ring = create_ring("acme", now=START, times=TIMES)
 
     for (kind, detail), now in steps:
-        after = taken(ring, kind, detail, now)
+        after, pruned = taken(ring, kind, detail, now)
 
-        held(ring, after)
+        held(ring, after, pruned)
         assert (after.active.state, len(after.standbys)) == ("active", 2)
         assert len(after.published(now)) >= 3
         ring = after
@@ -86,15 +94,15 @@ def test_no_token_outlives_its_published_key(steps):
     The clock runs, and the instances that take the steps may be up to 5 s behind it.
     """
     ring = create_ring("acme", now=START, times=TIMES)
-    now, tokens = START, []
+    now, tokens, revoked = START, [], set()
 
     for (kind, detail), passed, behind in steps:
         now += passed
         tokens.append((ring.active.kid, now))
-        ring = taken(ring, kind, detail, now + behind)
+        ring, _ = taken(ring, kind, detail, now + behind)
 
         published = {record.kid for record in ring.published(now)}
-        revoked = {record.kid for record in ring.records if record.state == "revoked"}
+        revoked |= {record.kid for record in ring.records if record.state == "revoked"}
         tokens = [(kid, iat) for kid, iat in tokens if now < iat + TIMES.token_lifetime_s + TOLERANCE_S]
         assert {kid for kid, _ in tokens} <= published | revoked
 
@@ -111,7 +119,7 @@ def test_planned_rotations_never_meet_a_verifier_that_lacks_the_key(steps):
     for wanted, passed in steps:
         now += passed
         fetched.append((now, {record.kid for record in ring.published(now)}))
-        ring = taken(ring, "rotate" if wanted else "settle", False, now)
+        ring, _ = taken(ring, "rotate" if wanted else "settle", False, now)
         fetched.append((now, {record.kid for record in ring.published(now)}))
 
         assert all(ring.active.kid in kids for when, kids in fetched if now - when <= CACHED_S)
