@@ -24,7 +24,7 @@ DOORS = {
         "cryptography": ["*"],
         "httpx2": ["fetch.py"],
         "joserfc": ["jwk.py"],
-        "redis": ["replay_redis.py"],
+        "redis": ["replay_redis_*.py"],
         "rfc8785": ["action.py"],
     },
     "keys": {

@@ -10,9 +10,11 @@ import click
 __all__ = ["group"]
 
 _ENTRY_POINTS: Final = "customer_context.commands"
+_EXTRAS: Final = {"redis": "redis"}
 _SUMMARIES: Final = {
     "audit": "Read and verify the audit trail (needs the extra issuer).",
     "config": "Check a configuration (needs the extra issuer).",
+    "doctor": "Look whether a Redis is fit to remember used tokens (needs the extra redis).",
     "explain": "Show what a token says and what speaks for and against it.",
     "init": "Write a development configuration (needs the extra issuer).",
     "keys": "Create, list, rotate and revoke signing keys (needs the extra issuer).",
@@ -38,9 +40,10 @@ class _Commands(click.Group):
         try:
             command: click.Command = entry_point.load()
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] in ("verifier", "keys", "issuer"):
+            missing = (error.name or "verifier").partition(".")[0]
+            if missing in ("verifier", "keys", "issuer"):
                 raise
-            extra = "issuer" if entry_point.module.startswith("issuer") else "cli"
+            extra = "issuer" if entry_point.module.startswith("issuer") else _EXTRAS.get(missing, "cli")
             ctx.fail(f"{cmd_name} needs the extra {extra}: pip install 'customer-context[{extra}]'")
         return command
 

@@ -14,7 +14,7 @@ from verifier import cli, cli_group
 from verifier.cli_group import group
 
 COMMAND = Path(sys.executable).with_name("customer-context")
-SUBCOMMANDS = ("audit", "config", "explain", "init", "keys", "serve", "suspensions", "token", "verify")
+SUBCOMMANDS = ("audit", "config", "doctor", "explain", "init", "keys", "serve", "suspensions", "token", "verify")
 
 
 def without(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -80,6 +80,16 @@ def test_a_missing_package_names_the_extra(missing: str):
     assert ended.returncode == 2
     assert "customer-context[issuer]" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_missing_redis_names_its_extra():
+    """
+    The doctor says that it needs the extra redis.
+    """
+    ended = without("redis", "doctor", "redis")
+
+    assert ended.returncode == 2
+    assert "customer-context[redis]" in ended.stderr
 
 
 def test_the_verifier_s_subcommands_need_no_issuer():
