@@ -67,7 +67,7 @@ def held(before: KeyRing, after: KeyRing, pruned):
     assert after.latest_instant >= before.latest_instant
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(step, st.integers(0, 4_000_000_000)), max_size=12))
 def test_any_steps_at_any_clock_keep_the_ring_whole(steps):
     """
@@ -85,7 +85,7 @@ def test_any_steps_at_any_clock_keep_the_ring_whole(steps):
     ring.self_test()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(step, st.integers(0, 400), st.integers(-5, 0)), max_size=25))
 def test_no_token_outlives_its_published_key(steps):
     """
@@ -107,7 +107,7 @@ def test_no_token_outlives_its_published_key(steps):
         assert {kid for kid, _ in tokens} <= published | revoked
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 400)), max_size=25))
 def test_planned_rotations_never_meet_a_verifier_that_lacks_the_key(steps):
     """

@@ -370,3 +370,21 @@ def test_a_move_that_fails_half_way_says_so(tmp_path, monkeypatch):
 
     assert refusal.value.outcome == "unknown"
     assert path.read_bytes() == target.read_bytes() == b"ring"
+
+
+def test_a_file_that_cannot_be_moved_stays(tmp_path, monkeypatch):
+    """
+    Where links are forbidden, say; and what has the other name already is not replaced.
+    """
+    path, target = tmp_path / "a", tmp_path / "b"
+    create_private_file(path, b"ring")
+    with monkeypatch.context() as patch:
+        failing(patch, "link", code=errno.EPERM)
+        with pytest.raises(FileUnwritable) as refusal:
+            move_private_file(path, target)
+    target.write_bytes(b"other")
+    with pytest.raises(FileExistsError):
+        move_private_file(path, target)
+
+    assert refusal.value.outcome == "unchanged"
+    assert (path.read_bytes(), target.read_bytes()) == (b"ring", b"other")
