@@ -7,7 +7,7 @@ What goes wrong is one error, whose words are ours: an exception of the library 
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeVar, cast
 
@@ -175,8 +175,9 @@ class RedisConnection:
     async def _subscribed(self, channels: Sequence[str], heard: Callable[[str], None]) -> NoReturn:
         client = cast("Redis", self._open().client)
         async with client.pubsub(ignore_subscribe_messages=True) as subscription:
-            async with asyncio.timeout(self.deadline_s):
-                await subscription.subscribe(*channels)
+            with _cancellable():
+                async with asyncio.timeout(self.deadline_s):
+                    await subscription.subscribe(*channels)
             for channel in channels:
                 heard(channel)
             while True:
@@ -186,11 +187,12 @@ class RedisConnection:
 
     async def _run(self, operation: Callable[[Any], Awaitable[_T]]) -> _T:
         try:
-            async with asyncio.timeout(self.deadline_s):
-                opened = self._open()
-                async with opened.slots:
-                    await _ready(opened)
-                    return await operation(opened.client)
+            with _cancellable():
+                async with asyncio.timeout(self.deadline_s):
+                    opened = self._open()
+                    async with opened.slots:
+                        await _ready(opened)
+                        return await operation(opened.client)
         except _FAILURES as error:
             # The library's text may hold an address, a password or data: it goes no further, not even as the cause.
             raise RedisUnavailable(self.where, _problem(error), is_refusal=_is_refusal(error)) from None
@@ -204,6 +206,22 @@ class RedisConnection:
             opened = _Opened(loop, client, others, asyncio.Semaphore(self.max_connections))
             self._shared.opened = opened
         return opened
+
+
+@contextlib.contextmanager
+def _cancellable() -> Iterator[None]:
+    """
+    Raise the cancellation that the library swallowed, if it did: before Python 3.12 `asyncio.wait_for` does, which it sends with.
+
+    Without it a task that is cancelled while a command is sent would run on for ever, and the service would not end.
+    """
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    try:
+        yield
+    finally:
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 async def _ready(opened: _Opened) -> None:

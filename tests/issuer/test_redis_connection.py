@@ -3,6 +3,7 @@ The door to Redis: three kinds of address, one deadline, no second try, and erro
 """
 
 import asyncio
+import contextlib
 import time
 
 import pytest
@@ -204,6 +205,29 @@ async def test_an_operation_ends_with_its_deadline(redis_server, connect):
         assert (refusal.value.problem, refusal.value.is_refusal) == ("no answer in time", False)
     redis_server.resume()
     await connection.aclose()
+
+
+@pytest.mark.parametrize("outcome", ["an answer", ConnectionError("gone")], ids=["answer", "failure"])
+async def test_a_cancellation_that_the_library_swallows_is_raised(connect, monkeypatch, outcome):
+    """
+    Before Python 3.12 `asyncio.wait_for`, which it sends with, loses one that comes when the sending has just ended.
+    """
+    connection = connect("redis://127.0.0.1:1")
+
+    async def swallows(*_command):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(PATIENCE_S)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(connection._open().client, "execute_command", swallows)
+    asked = asyncio.create_task(connection.call("PING"))
+    await asyncio.sleep(0)
+    asked.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asked
 
 
 async def test_an_answer_that_came_too_late_is_nobody_elses(redis_server, connect):
