@@ -18,7 +18,7 @@ from verifier.strict_json import StrictJSONError, loads
 DATA = Path(__file__).parents[3] / "shared" / "cases" / "data"
 PARSING = sorted(path.name for path in DATA.glob("jsontestsuite/test_parsing/*.json"))
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the vectors lie in ../shared, which is not here")
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the vectors of others lie beside a checkout, not in it")
 
 # Legal JSON that is refused here: two parsers read a repeated name differently (RFC 8259 section 4).
 STRICTER = {"y_object_duplicated_key.json", "y_object_duplicated_key_and_value.json"}

@@ -18,7 +18,7 @@ from verifier.strict_json import StrictJSONError, loads_object
 
 DATA = Path(__file__).parents[3] / "shared" / "cases" / "data"
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the vectors lie in ../shared, which is not here")
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the vectors of others lie beside a checkout, not in it")
 
 
 def read(name: str):
