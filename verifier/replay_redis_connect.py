@@ -119,11 +119,11 @@ class Connector(Generic[_W]):
         raise ReplayStoreUnavailable("no Sentinel and no node of the cluster says who the primary is")
 
 
-def new_attempt() -> str:
+def new_attempt() -> bytes:
     """
     Draw the id of an attempt, 11 characters.
     """
-    return secrets.token_urlsafe(8)
+    return secrets.token_urlsafe(8).encode()
 
 
 def name_refusal(refusal: ResponseError) -> str:
@@ -134,7 +134,7 @@ def name_refusal(refusal: ResponseError) -> str:
     return first if known == "ResponseError" and first.isalpha() and first.isupper() else known
 
 
-def check_opening(replies: Sequence[Any], attempt: str) -> None:
+def check_opening(replies: Sequence[Any], attempt: bytes) -> None:
     """
     Judge the answers of `opening`; an epoch that begins is a thing to know for who runs this.
 

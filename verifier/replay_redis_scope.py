@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final
 
 from .replay_redis_connect import new_attempt
-from .replay_redis_script import Question, claim_key, replay_digest
+from .replay_redis_script import Question, claim_key, digester
 from .replay_redis_settings import Settings
 
 __all__ = ["LIFETIME_S", "TOKENS", "AsyncScope", "BlockingScope", "Options", "Scope"]
@@ -24,6 +24,7 @@ _MAX_TOLERANCE_S: Final = 60
 _CLOCK_MARGIN_S: Final = 120
 _LEAST_RETENTION_MS: Final = 1000
 _EPOCH_MARGIN_S: Final = 5
+_digest_unscoped: Final = digester()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +53,15 @@ class Options:
         """
         now = self.now()
         key, tag = claim_key(prefix, digest, clustered=self.settings.kind == "cluster")
-        return Question(
-            key=key,
-            tag=tag,
-            attempt=new_attempt(),
-            retention_ms=max(_LEAST_RETENTION_MS, ceil((expires_at - now + _CLOCK_MARGIN_S) * 1000)),
-            reach_ms=max(0, ceil((now - issued_at + _EPOCH_MARGIN_S) * 1000)),
-            replicas=self.replicas,
-        )
+        retention_ms = max(_LEAST_RETENTION_MS, ceil((expires_at - now + _CLOCK_MARGIN_S) * 1000))
+        reach_ms = max(0, ceil((now - issued_at + _EPOCH_MARGIN_S) * 1000))
+        return Question(key, tag, new_attempt(), retention_ms, reach_ms, self.replicas)
 
     def unscoped(self, jti: str, expires_at: int) -> Question:
         """
         Ask for an identifier that came without issuer, audience and `iat`; it is taken for as old as a token can be.
         """
-        return self.question(_UNSCOPED, replay_digest(jti), expires_at, expires_at - LIFETIME_S - _MAX_TOLERANCE_S)
+        return self.question(_UNSCOPED, _digest_unscoped(jti), expires_at, expires_at - LIFETIME_S - _MAX_TOLERANCE_S)
 
 
 class Scope:
@@ -73,11 +69,11 @@ class Scope:
     One issuer's and one audience's share of a store.
     """
 
-    __slots__ = ("_lifetime_s", "_options", "_parts", "_prefix", "_tolerance_s")
+    __slots__ = ("_digest", "_lifetime_s", "_options", "_prefix", "_tolerance_s")
 
     def __init__(self, options: Options, *parts: str, prefix: str, lifetime_s: int) -> None:
         self._options = options
-        self._parts = parts
+        self._digest = digester(*parts)
         self._prefix = prefix
         self._lifetime_s = lifetime_s
         self._tolerance_s = 0.0
@@ -90,8 +86,7 @@ class Scope:
         # so the largest that was seen counts.
         beyond_s = min(expires_at - issued_at - self._lifetime_s, _MAX_TOLERANCE_S)
         self._tolerance_s = max(self._tolerance_s, beyond_s)
-        digest = replay_digest(*self._parts, jti)
-        return self._options.question(self._prefix, digest, expires_at, issued_at - self._tolerance_s)
+        return self._options.question(self._prefix, self._digest(jti), expires_at, issued_at - self._tolerance_s)
 
 
 class BlockingScope:

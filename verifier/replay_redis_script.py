@@ -12,10 +12,10 @@ refusing every fresh token.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import sha1, sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from .action import canonical_json
 from .compact import b64url_encode
@@ -26,11 +26,11 @@ __all__ = [
     "Question",
     "ReplayQuarantine",
     "claim_key",
+    "digester",
     "judge",
     "judge_opening",
     "opening",
     "pack",
-    "replay_digest",
     "waiting",
 ]
 
@@ -45,15 +45,17 @@ _ATTEMPT: Final = re.compile(rb"[A-Za-z0-9_-]{11}")
 # A token in quarantine is never claimed; it is refused as long as it lives. Own id without a claim is a repetition after a lost
 # answer; it writes once more, so that a WAIT behind it counts the first write.
 _SCRIPT: Final = b"""\
-local function field(section, name)
-  local info = redis.pcall('INFO', section)
+local info = redis.pcall('INFO', 'replication')
+if type(info) ~= 'string' then info = '' end
+local _, role = string.find(info, 'role:', 1, true)
+if role and string.sub(info, role + 1, role + 5) == 'slave' then return redis.error_reply('READONLY a replica') end
+local _, at = string.find(info, 'master_replid:', role, true)
+if not at then
+  info = redis.pcall('INFO', 'server')
   if type(info) ~= 'string' then info = '' end
-  local _, at = string.find(info, name, 1, true)
-  return at and string.sub(info, at + 1, at + 40), info
+  _, at = string.find(info, 'run_id:', 1, true)
 end
-local identity, replication = field('replication', 'master_replid:')
-if string.find(replication, 'role:slave', 1, true) then return redis.error_reply('READONLY this is a replica') end
-identity = identity or field('server', 'run_id:') or '-'
+local identity = at and string.sub(info, at + 1, at + 40) or '-'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local record = redis.call('GET', KEYS[1]) or ''
@@ -88,8 +90,7 @@ class ReplayQuarantine(ReplayStoreUnavailable):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """
     One attempt at one identifier.
 
@@ -98,9 +99,9 @@ class Question:
     them have to hold the record before it counts.
     """
 
-    key: str
+    key: bytes
     tag: str
-    attempt: str
+    attempt: bytes
     retention_ms: int
     reach_ms: int
     replicas: int
@@ -109,8 +110,11 @@ class Question:
         """
         Return the command; *whole* for a server that does not know the script yet.
         """
-        script = (b"EVAL", _SCRIPT) if whole else (b"EVALSHA", _SHA)
-        return pack(*script, 2, _epoch_key(self.tag), self.key, self.attempt, self.retention_ms, self.reach_ms)
+        retention, reach = b"%d" % self.retention_ms, b"%d" % self.reach_ms
+        return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (
+            *(_head(self.tag, whole), len(self.key), self.key, len(self.attempt), self.attempt),
+            *(len(retention), retention, len(reach), reach),
+        )
 
 
 def pack(*words: bytes | str | int) -> bytes:
@@ -121,21 +125,31 @@ def pack(*words: bytes | str | int) -> bytes:
     return b"*%d\r\n" % len(octets) + b"".join([b"$%d\r\n%b\r\n" % (len(each), each) for each in octets])
 
 
-def replay_digest(*parts: str) -> str:
+def digester(*parts: str) -> Callable[[str], str]:
     """
-    Hash what names an identifier: b64url of the first 16 octets of SHA-256 over the JCS of a list, 22 characters.
+    Return what names identifiers among *parts*: b64url of the first 16 octets of SHA-256(JCS([*parts, jti])), 22 characters.
     """
-    return b64url_encode(sha256(canonical_json(parts)).digest()[:16])
+    # The canonical form of a list is made of those of its members, so all but the last is hashed once.
+    begun = sha256(b"".join([b"[", *(canonical_json(part) + b"," for part in parts)]))
+
+    def digest(jti: str) -> str:
+        ended = begun.copy()
+        ended.update(canonical_json(jti) + b"]")
+        return b64url_encode(ended.digest()[:16])
+
+    return digest
 
 
-def claim_key(prefix: str, digest: str, *, clustered: bool) -> tuple[str, str]:
+def claim_key(prefix: str, digest: str, *, clustered: bool) -> tuple[bytes, str]:
     """
     Return the key of a digest and its hash tag; in a cluster the digest's first character is the tag, elsewhere there is none.
     """
-    return (f"{prefix}{{{digest[0]}}}{digest[1:]}", digest[0]) if clustered else (prefix + digest, "")
+    if clustered:
+        return f"{prefix}{{{digest[0]}}}{digest[1:]}".encode(), digest[0]
+    return (prefix + digest).encode(), ""
 
 
-def opening(tags: Sequence[str], attempt: str) -> bytes:
+def opening(tags: Sequence[str], attempt: bytes) -> bytes:
     """
     Return the commands that write the epoch records missing on a primary, one answer for each of *tags*.
     """
@@ -145,16 +159,16 @@ def opening(tags: Sequence[str], attempt: str) -> bytes:
     )
 
 
-def judge_opening(reply: object, attempt: str) -> bool:
+def judge_opening(reply: object, attempt: bytes) -> bool:
     """
     Tell whether an epoch began.
 
     Raises:
         AnswerOutOfStep: for anything but the answer of `opening`.
     """
-    if reply not in (f"{attempt} new".encode(), f"{attempt} old".encode()):
+    if reply not in (attempt + b" new", attempt + b" old"):
         raise AnswerOutOfStep("Redis gave another answer than was asked for")
-    return reply == f"{attempt} new".encode()
+    return reply == attempt + b" new"
 
 
 def judge(reply: object, question: Question) -> bool:
@@ -166,7 +180,7 @@ def judge(reply: object, question: Question) -> bool:
         ReplayQuarantine: when the token was issued before the primary's epoch.
         ReplayStoreUnavailable: for every other answer.
     """
-    attempt = question.attempt.encode()
+    attempt = question.attempt
     if not isinstance(reply, bytes) or not reply.startswith(attempt + b" "):
         raise AnswerOutOfStep("Redis gave another answer than was asked for")
     standing = reply[len(attempt) + 1 :]
@@ -184,6 +198,13 @@ def waiting(replicas: int, remaining_s: float) -> bytes:
     Return the command that waits for so many replicas to hold what was written, and gives up before *remaining_s* are over.
     """
     return pack(b"WAIT", replicas, max(1, int((remaining_s - _WAIT_GRAIN_S) * 1000)))
+
+
+@cache
+def _head(tag: str, whole: bool) -> bytes:  # noqa: FBT001 -- the key of a cache
+    script = (b"EVAL", _SCRIPT) if whole else (b"EVALSHA", _SHA)
+    # Everything that is the same in each question of a tag; the last four of eight words are missing.
+    return pack(*script, 2, _epoch_key(tag)).replace(b"*4", b"*8", 1)
 
 
 def _epoch_key(tag: str) -> str:

@@ -194,7 +194,7 @@ def test_opening_takes_one_answer_only(reply):
     What is no answer to the question that opens a connection does not open it.
     """
     with pytest.raises(AnswerOutOfStep):
-        judge_opening(reply, "attempt")
+        judge_opening(reply, b"attempt")
 
-    assert judge_opening(b"attempt new", "attempt") is True
-    assert judge_opening(b"attempt old", "attempt") is False
+    assert judge_opening(b"attempt new", b"attempt") is True
+    assert judge_opening(b"attempt old", b"attempt") is False
