@@ -5,7 +5,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 CONFIG := .dev/customer-context.toml
 
-.PHONY: help demo test lint format serve bench openapi interop fuzz lock venv
+.PHONY: help demo test lint format serve bench openapi interop fuzz soak lock venv
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -49,6 +49,9 @@ interop: venv ## other implementations against this one; needs node 20 or newer
 
 fuzz: venv ## random and mutated bytes into everything that reads them
 	@$(BIN)/python tests/fuzz/fuzz.py
+
+soak: venv ## keys and trail under load, kills, damage and time, for some minutes
+	@$(BIN)/python tests/soak/soak.py
 
 lock: ## pin the dependencies again after a change in pyproject.toml
 	@.ci/lock
