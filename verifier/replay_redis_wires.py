@@ -171,9 +171,14 @@ class AsyncWire:
         """
         Send commands and return that many answers, a refusal as an exception among them, before *until*.
         """
-        async with asyncio.timeout(until - monotonic()):
-            await self._connection.send_packed_command((packed,), check_health=False)
-            return [await self._answer() for _ in range(answers)]
+        async with asyncio.timeout(None) as limit:
+            # What came in while something else held up the event loop is read before the limit strikes, one turn later.
+            due = asyncio.get_running_loop().call_later(until - monotonic(), limit.reschedule, 0.0)
+            try:
+                await self._connection.send_packed_command((packed,), check_health=False)
+                return [await self._answer() for _ in range(answers)]
+            finally:
+                due.cancel()
 
     async def _answer(self) -> Any:
         try:

@@ -81,6 +81,23 @@ def test_a_caller_who_is_cancelled_while_waiting_for_a_connection(settled):
     assert asyncio.run(run()) is True
 
 
+def test_an_event_loop_that_is_held_up(settled):
+    """
+    An answer that came in time is heard, however long something else kept the loop from reading it.
+    """
+
+    async def run():
+        async with AsyncRedisReplayStore.from_url(settled.url, now=lambda: NOW, deadline_ms=400) as store:
+            scope = store.scoped("i", "a")
+            first = await scope.use("a", int(NOW) + 50, NOW)
+            asked = asyncio.create_task(scope.use("b", int(NOW) + 50, NOW))
+            await asyncio.sleep(0)
+            time.sleep(0.5)  # noqa: ASYNC251 -- this is what holds it up
+            return first, await asked, len(store._links().pool._idle[""])
+
+    assert asyncio.run(run()) == (True, True, 1)
+
+
 @pytest.mark.parametrize("port", [None, 1], ids=["up", "down"])
 def test_blocks_open_and_close(settled, port):
     """

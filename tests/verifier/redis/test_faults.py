@@ -175,14 +175,14 @@ def test_a_connection_that_comes_up_too_late_serves_the_next(store, raw_server):
         while True:
             words = await read_command(reader)
             if words[0] == b"EVAL":
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(1)
                 writer.write(bulk(words[4] + b" old"))
             elif words[0] == b"EVALSHA":
                 writer.write(bulk(words[5] + b" " + words[5]))
             else:
                 writer.write(b"+OK\r\n")
 
-    held = store(f"redis://127.0.0.1:{raw_server.start(slow)}", now=lambda: NOW, deadline_ms=100, max_connections=1)
+    held = store(f"redis://127.0.0.1:{raw_server.start(slow)}", now=lambda: NOW, deadline_ms=600, max_connections=1)
 
     heard = [outcome(held, "x")]
     while "accept" not in heard:
