@@ -5,7 +5,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 CONFIG := .dev/customer-context.toml
 
-.PHONY: help demo test lint format serve bench openapi interop fuzz soak lock venv
+.PHONY: help demo test lint format serve bench openapi interop fuzz soak replaysoak lock venv
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -36,8 +36,9 @@ serve: venv ## run the service on loopback with a development configuration in .
 	@test -e $(CONFIG) || $(BIN)/customer-context init .dev
 	@$(BIN)/customer-context serve --config $(CONFIG)
 
-bench: venv ## minting and verifying against raw ECDSA, and requests a second
+bench: venv ## minting and verifying against raw ECDSA, requests a second, and replay stores against raw SET
 	@$(BIN)/python tests/bench/bench.py
+	@$(BIN)/python tests/bench/replay.py
 
 openapi: venv ## write openapi/openapi.json from the code
 	@$(BIN)/python -m issuer.openapi openapi/openapi.json
@@ -52,6 +53,9 @@ fuzz: venv ## random and mutated bytes into everything that reads them
 
 soak: venv ## keys and trail under load, kills, damage and time, for some minutes
 	@$(BIN)/python tests/soak/soak.py
+
+replaysoak: venv ## used tokens through restarts, failovers and lost replies, for some twenty minutes
+	@$(BIN)/python tests/soak/replay_soak.py
 
 lock: ## pin the dependencies again after a change in pyproject.toml
 	@.ci/lock
