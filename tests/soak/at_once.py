@@ -40,5 +40,5 @@ async def at_once(estate: Estate, report: Report, *, calls: int) -> None:
 
 
 async def _last_record(estate: Estate) -> int:
-    page = await estate.asked(0, "GET", "/audit?limit=1")
-    return page["records"][0]["seq"]
+    records = (await estate.asked(0, "GET", "/audit?limit=1"))["records"]
+    return records[0]["seq"] if records else 0
