@@ -94,13 +94,3 @@ def test_a_silent_server_over_tls_keeps_nobody(store, secured):
             held.use("x", int(NOW) + 50, NOW)
     finally:
         server.resume()
-
-
-def test_a_certificate_that_nobody_vouches_for(store, secured):
-    """
-    An unknown certificate is no connection.
-    """
-    _, port, _ = secured
-
-    with pytest.raises(ReplayStoreUnavailable):
-        store(f"rediss://127.0.0.1:{port}", now=lambda: NOW).open()
