@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from verifier import ReplayStoreUnavailable
+from verifier.replay_redis import RedisReplayStore
 
 from ...redis_server import free_port
 from .conftest import BINARIES
@@ -80,6 +81,7 @@ def test_once_means_once_over_tls(store, secured):
     assert held.check()
 
 
+@pytest.mark.parametrize("face", [RedisReplayStore])
 def test_a_silent_server_over_tls_keeps_nobody(store, secured):
     """
     The deadline holds over TLS too.
@@ -94,3 +96,14 @@ def test_a_silent_server_over_tls_keeps_nobody(store, secured):
             held.use("x", int(NOW) + 50, NOW)
     finally:
         server.resume()
+
+
+@pytest.mark.parametrize("face", [RedisReplayStore])
+def test_a_certificate_that_nobody_vouches_for(store, secured):
+    """
+    An unknown certificate is no connection.
+    """
+    _, port, _ = secured
+
+    with pytest.raises(ReplayStoreUnavailable):
+        store(f"rediss://127.0.0.1:{port}", now=lambda: NOW).open()
