@@ -4,7 +4,8 @@ Which action, confirmed how: the `authorization_details` of a token request (RFC
 The arguments are digested here and forgotten; nothing after this module sees them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from verifier.action import ArgumentsError, bind_action, is_idempotency_key
@@ -14,6 +15,7 @@ from verifier.strict_json import StrictJSONError, loads
 from .errors import invalid_authorization_details
 from .form import Form
 from .registry import Action, Client, Workspace
+from .subject import Subject
 
 __all__ = ["DETAILS_TYPE", "RequestedAction", "read_action"]
 
@@ -26,6 +28,8 @@ _MEMBERS: Final = frozenset({"type", "action", "arguments", "idempotencyKey", "c
 class RequestedAction:
     """
     One action as asked for; `confirmed_at` (epoch seconds) is None with `none`, where the first mint is the instant (D18).
+
+    `filled` is the argument that the service put in, by name, when the action has a selector.
     """
 
     action: Action
@@ -33,11 +37,17 @@ class RequestedAction:
     idempotency_key: str
     confirmed_by: ConfirmedBy
     confirmed_at: int | None
+    filled: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def read_action(form: Form, client: Client, workspace: Workspace, audience: str, now: float) -> RequestedAction | None:
+def read_action(
+    form: Form, client: Client, workspace: Workspace, *, audience: str, subject: Subject, now: float
+) -> RequestedAction | None:
     """
     Read the action of a request, or None for a read.
+
+    The argument that selects the customer's resource is filled here, before the digest is taken: whoever chose the other
+    arguments, a model among them, cannot choose the customer.
 
     Raises:
         TokenRefused: (`invalid_authorization_details`) for anything but exactly one `caplo_action` without unknown members,
@@ -55,8 +65,9 @@ def read_action(form: Form, client: Client, workspace: Workspace, audience: str,
     arguments = details["arguments"]
     if type(arguments) is not dict:
         raise invalid_authorization_details("The arguments are not an object.", reason="action:arguments")
+    filled = _filled(action, arguments, subject)
     try:
-        bound = bind_action(action=action.name, arguments=arguments, idempotency_key=key)
+        bound = bind_action(action=action.name, arguments=arguments | filled, idempotency_key=key)
     except ArgumentsError as error:
         raise invalid_authorization_details(f"No digest: {error}.", reason="action:arguments") from None
     confirmed_by, confirmed_at = _confirmation(details["confirmation"], action, now)
@@ -66,6 +77,7 @@ def read_action(form: Form, client: Client, workspace: Workspace, audience: str,
         idempotency_key=key,
         confirmed_by=confirmed_by,
         confirmed_at=confirmed_at,
+        filled=filled,
     )
 
 
@@ -91,6 +103,14 @@ def _action(name: object, client: Client, workspace: Workspace, audience: str) -
     if found is None or found[1].name not in client.actions or found[1].audience != audience:
         raise invalid_authorization_details("The action is unknown here.", reason="action:unknown")
     return found[1]
+
+
+def _filled(action: Action, arguments: Mapping[str, Any], subject: Subject) -> dict[str, str]:
+    if action.selector is None:
+        return {}
+    if action.selector in arguments:
+        raise invalid_authorization_details("The selector is filled by this service alone.", reason="action:selector")
+    return {action.selector: f"{subject.namespace}:{subject.sub}"}
 
 
 def _confirmation(value: object, action: Action, now: float) -> tuple[ConfirmedBy, int | None]:

@@ -69,7 +69,7 @@ def decide(form: Form, client: Client, workspace: Workspace, now: float) -> Exch
     if subject.namespace != connection.namespace:
         raise invalid_request("The subject token is for another namespace.", reason="subject_token:namespace")
     actor, not_after = read_actor_chain(form, client, workspace, subject, now)
-    action = read_action(form, client, workspace, audience, now)
+    action = read_action(form, client, workspace, audience=audience, subject=subject, now=now)
     scope = _scope(form, client, connection, subject, action)
     _check_demand(form, subject, now)
     return Exchange(

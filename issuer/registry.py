@@ -66,13 +66,15 @@ class Action:
     """
     A write that tokens can be minted for.
 
-    `scopes` are minted only together with this action; `confirmation` is the least that is accepted behind it.
+    `scopes` are minted only together with this action; `confirmation` is the least that is accepted behind it. `selector` is the
+    argument that names the customer's resource, which the issuer fills and nobody else may.
     """
 
     name: str
     audience: str
     scopes: frozenset[str] = frozenset()
     confirmation: ConfirmedBy = "client"
+    selector: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ class Connection:
     `scopes` are those that need no action; `action_scopes` those that some action owns.
 
     Raises:
-        ValueError: without an audience, or for an action whose name or audience does not fit.
+        ValueError: without an audience, for an action whose name or audience does not fit, or for a selector that could be read
+            in two ways.
     """
 
     name: str
@@ -99,6 +102,8 @@ class Connection:
         for name, action in self.actions.items():
             if name != action.name or action.audience not in self.audiences:
                 raise ValueError(f"action {name!r} does not fit its connection")
+            if action.selector is not None and ":" in self.namespace:
+                raise ValueError("a namespace with a colon is no part of a selector")
         owned = frozenset(scope for action in self.actions.values() for scope in action.scopes)
         object.__setattr__(self, "actions", _frozen(self.actions))
         object.__setattr__(self, "action_scopes", owned)

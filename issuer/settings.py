@@ -62,9 +62,6 @@ _TABLES: Final[tuple[type[BaseModel], ...]] = (
 )
 _AT_LINE: Final = re.compile(r"at line (\d+)")
 _KEYS: Final = frozenset(key for table in _TABLES for key in table.model_fields)
-_NOT_YET: Final = {
-    "selector": "selectors are not part of this version; leave it out, and give every argument with the action",
-}
 
 
 def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
@@ -207,8 +204,6 @@ def _unknown(data: Mapping[str, Any], variables: Mapping[Location, str]) -> Iter
 
 
 def _unknown_key(key: str) -> str:
-    if key in _NOT_YET:
-        return f"is not a known key: {_NOT_YET[key]}"
     close = get_close_matches(key, _KEYS, n=1)
     return f"is not a known key; did you mean {close[0]}?" if close else "is not a known key"
 

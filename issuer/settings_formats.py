@@ -43,6 +43,7 @@ _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9\-._~:/?#\[\]@!$&'(
 _WORKSPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
+_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,127}")
 _SCOPE_TOKEN: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _KID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -134,6 +135,13 @@ def action_name(text: str) -> str:
     if not is_action_name(text):
         raise ValueError("must be 1 to 128 of A-Z a-z 0-9 . _ : -")
     return text
+
+
+def argument_name(text: str) -> str:
+    """
+    Check the name of an argument that the service fills.
+    """
+    return _matching(text, _ARGUMENT, "must be 1 to 128 of A-Z a-z 0-9 . _ -, beginning with a letter or _")
 
 
 def scope_token(text: str) -> str:

@@ -103,6 +103,9 @@ class ActionSettings(_Table):
     confirmation: Annotated[ConfirmedBy, AfterValidator(_supported_confirmation)] = Field(
         default="client", description="Least confirmation that is accepted: none or client"
     )
+    selector: Annotated[str, AfterValidator(formats.argument_name)] | None = Field(
+        default=None, description="Argument that the service fills with `namespace:sub`; a request that brings it is refused"
+    )
 
 
 class ConnectionSettings(_Table):

@@ -131,6 +131,7 @@ def _action(settings: ActionSettings) -> Action:
         audience=settings.audience,
         scopes=frozenset(settings.scopes),
         confirmation=settings.confirmation,
+        selector=settings.selector,
     )
 
 

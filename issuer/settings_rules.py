@@ -157,6 +157,9 @@ def _actions(connection: ConnectionSettings, at: Location) -> Iterator[Finding]:
     for number, action in enumerate(connection.actions):
         if action.audience not in connection.audiences:
             yield (*at, "actions", number, "audience"), "is no audience of this connection"
+        if action.selector is not None and ":" in connection.namespace:
+            message = "needs a namespace without a colon: namespace:sub must be read in one way only"
+            yield (*at, "actions", number, "selector"), message
         for position, scope in enumerate(action.scopes):
             if scope in connection.scopes:
                 location = (*at, "actions", number, "scopes", position)

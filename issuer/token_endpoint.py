@@ -199,6 +199,9 @@ def _members(exchange: Exchange, minted: Minted) -> Mapping[str, Any]:
     if exchange.scope is not None:
         members["scope"] = exchange.scope
     if exchange.action is not None:
-        granted = {"action": exchange.action.action.name, "actionDigest": exchange.action.digest}
-        members["authorization_details"] = [{"type": DETAILS_TYPE, **granted}]
+        action = exchange.action
+        granted: dict[str, Any] = {"type": DETAILS_TYPE, "action": action.action.name, "actionDigest": action.digest}
+        if action.filled:
+            granted["selector"] = action.filled
+        members["authorization_details"] = [granted]
     return members

@@ -115,7 +115,8 @@ TOKEN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             **_ACTION_MEMBERS,
             "arguments": {
                 "type": "object",
-                "description": "Exactly what was confirmed. Digested and forgotten: never stored, never logged.",
+                "description": "Exactly what was confirmed, without the selector. Digested and forgotten: never stored, never "
+                "logged.",
             },
             "idempotencyKey": {"type": "string", "pattern": "^[A-Za-z0-9._~-]{16,128}$"},
             "confirmation": {"$ref": "#/components/schemas/Confirmation"},
@@ -133,7 +134,17 @@ TOKEN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "GrantedAction": {
         "type": "object",
         "required": ["type", "action", "actionDigest"],
-        "properties": {**_ACTION_MEMBERS, "actionDigest": {"type": "string", "minLength": 43, "maxLength": 43}},
+        "properties": {
+            **_ACTION_MEMBERS,
+            "actionDigest": {"type": "string", "minLength": 43, "maxLength": 43},
+            "selector": {
+                "type": "object",
+                "description": "The argument that the service filled; the API must get it together with the others.",
+                "additionalProperties": {"type": "string"},
+                "minProperties": 1,
+                "maxProperties": 1,
+            },
+        },
     },
     "TokenResponse": {
         "type": "object",

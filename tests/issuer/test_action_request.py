@@ -292,3 +292,53 @@ def test_the_end_of_a_confirmation_is_exact(fraction, site):
 
     assert alive.claims["exp"] == NOW + 1800
     assert over.refusal == (400, "invalid_authorization_details", "confirmation:expired")
+
+
+def test_the_service_fills_the_selector_before_the_digest(site):
+    """
+    The argument that names the customer's resource is `namespace:sub`, stands in the digest, and is handed back to be sent.
+    """
+    arguments = {"street": "Main Street 1"}
+    everything = {**arguments, "account": "shop-login:cus_48213"}
+
+    answer = granted(site, action="change_address", arguments=arguments, idempotencyKey=KEY)
+
+    digest = action_digest(action="change_address", arguments=everything, idempotency_key=KEY)
+    assert answer.claims["sub"] == "cus_48213"
+    assert answer.granted == {
+        "type": "caplo_action",
+        "action": "change_address",
+        "actionDigest": digest,
+        "selector": {"account": "shop-login:cus_48213"},
+    }
+
+
+@pytest.mark.parametrize("value", ["shop-login:cus_48213", "shop-login:cus_1", "", None, {}])
+def test_a_request_that_brings_the_selector_is_refused(value, site):
+    """
+    Nobody else fills the selector, not even with the right value: a model that chose the arguments cannot choose the customer.
+    """
+    answer = granted(site, action="change_address", arguments={"account": value})
+
+    assert (answer.error, answer.reason) == ("invalid_authorization_details", "action:selector")
+
+
+def test_the_selector_of_another_customer_is_another_action(site):
+    """
+    The same key and the same arguments for another customer are something else, since the selector differs with the customer.
+    """
+    details = site.details(action="change_address", arguments={}, idempotencyKey=KEY)
+    assert site.ask(authorization_details=details).status == 200
+
+    answer = site.ask(authorization_details=details, subject_token=site.subject_token("orc_main", sub="cus_other"))
+
+    assert answer.reason == "idempotency:conflict"
+
+
+def test_a_name_inside_of_the_arguments_is_no_selector(site):
+    """
+    Only the property of the argument object itself is the service's; a deeper one of the same name is an argument as any other.
+    """
+    answer = granted(site, action="change_address", arguments={"old": {"account": "x"}})
+
+    assert answer.status == 200

@@ -145,6 +145,13 @@ def test_a_client_or_admin_with_no_proof_or_two_cannot_be_built(proof):
                 connection("bank", (BANK,), (Action(name="a", audience=BANK),)),
             )
         ),
+        lambda: Connection(
+            name="shop",
+            namespace="shop:login",
+            audiences=(SHOP,),
+            scopes=frozenset(),
+            actions={"a": Action(name="a", audience=SHOP, selector="account")},
+        ),
         lambda: workspace(clients={"other": client()}),
         lambda: workspace(
             admins={"other": Admin(name="secops", secret_sha256=(DIGEST,), permissions=frozenset({"keys:read"}))}
@@ -159,6 +166,7 @@ def test_a_client_or_admin_with_no_proof_or_two_cannot_be_built(proof):
         "action under another name",
         "audience in two connections",
         "action in two connections",
+        "selector in a namespace with a colon",
         "client under another name",
         "admin under another name",
         "no workspace",

@@ -271,9 +271,8 @@ def test_a_variable_that_is_unknown_or_wrong_stops_the_start(tmp_path, name, val
         (("redis_url", "_env_file"), ("_env_file", 3)),
         (("redis_url", "token_lifetime_s"), ("token_lifetime_s", 3)),
         (('name = "shop"', 'name = "shop"\n  trusted = true'), ("workspaces[0].connections[0].trusted", 15)),
-        (('confirmation = "client"', 'selector = "x"'), ("workspaces[0].connections[0].actions[0].selector", 23)),
     ],
-    ids=["option of the library", "lifetime", "in a table", "selector"],
+    ids=["option of the library", "lifetime", "in a table"],
 )
 def test_an_unknown_key_stops_the_start(tmp_path, edit, problem):
     """

@@ -35,7 +35,7 @@ path = "/w/acme"
   namespace = "bank-login"
   audiences = ["https://bank.example"]
   scopes = ["accounts:read"]
-  actions = [{name = "transfer", audience = "https://bank.example"}]
+  actions = [{name = "transfer", audience = "https://bank.example", selector = "account"}]
   [[workspaces.clients]]
   client_id = "orc_main"
   jwks_file = "main.json"
@@ -111,6 +111,13 @@ def test_a_consistent_configuration_breaks_no_rule(tmp_path):
         (('name = "transfer"', 'name = "refund"'), "workspaces[0].connections[1].actions[0].name"),
         (('audience = "https://shop.example"', 'audience = "https://bank.example"'), f"{SHOP}.actions[0].audience"),
         (('scopes = ["orders:write"]}', 'scopes = ["orders:read"]}'), f"{SHOP}.actions[0].scopes[0]"),
+        (
+            (
+                'namespace = "bank-login"\n',
+                'namespace = "bank:login"\n',
+            ),
+            "workspaces[0].connections[1].actions[0].selector",
+        ),
         (('jwks_file = "main.json"', ""), CLIENT),
         (('jwks_file = "main.json"', f'jwks_file = "main.json"\nsecret_sha256 = ["{"0" * 64}"]'), CLIENT),
         (('subject_jwks_file = "subjects.json"', ""), CLIENT),

@@ -64,6 +64,7 @@ def connections():
         Action(name="cancel_order", audience=SHOP, scopes=frozenset({"orders:write"})),
         Action(name="orders.read", audience=SHOP),
         Action(name="note_order", audience=SHOP, scopes=frozenset({"notes:write"}), confirmation="none"),
+        Action(name="change_address", audience=SHOP, selector="account"),
         Action(name="write_off", audience=BILLING, confirmation="customer"),
     )
     shop = Connection(
@@ -86,7 +87,7 @@ def clients():
         subject_keys=public_keys("subject-1", "subject-2"),
         audiences=(SHOP, BILLING, BANK),
         scopes=frozenset({"orders:read", "orders:write", "notes:write", "accounts:read"}),
-        actions=frozenset({"cancel_order", "orders.read", "note_order", "write_off"}),
+        actions=frozenset({"cancel_order", "orders.read", "note_order", "write_off", "change_address"}),
         agents=("agt_support", "agt_orders"),
         max_asserted_level="high",
     )
