@@ -2,6 +2,7 @@
 What may be minted for a token request: the pure decision between the form and the signature (RFC 8693, D6, D9, D21).
 
 Order: requested type, target, subject, actor, action, scope, demanded authentication. Everything that is not listed is refused.
+Who the subject is has been found out before (`subjects`), between the target and the rest.
 """
 
 import re
@@ -17,10 +18,10 @@ from .action_request import RequestedAction, read_action
 from .errors import TokenRefused, invalid_request, invalid_scope, invalid_target
 from .form import Form
 from .registry import Client, Connection, Workspace
-from .subject import Subject, read_actor_chain, read_subject
+from .subject import Subject, read_actor_chain
 from .suspensions import Target
 
-__all__ = ["ACCESS_TOKEN_TYPE", "GRANT_TYPE", "Exchange", "decide"]
+__all__ = ["ACCESS_TOKEN_TYPE", "GRANT_TYPE", "Exchange", "decide", "find_target"]
 
 GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"
@@ -55,18 +56,17 @@ class Exchange:
             yield Target("action", self.action.action.name)
 
 
-def decide(form: Form, client: Client, workspace: Workspace, now: float) -> Exchange:
+def decide(
+    form: Form, client: Client, workspace: Workspace, *, target: tuple[Connection, str], subject: Subject, now: float
+) -> Exchange:
     """
-    Decide what an authenticated client's request is granted.
+    Decide what an authenticated client's request for *target* is granted on behalf of *subject*.
 
     Raises:
         TokenRefused: for the first thing that does not hold.
     """
-    if form.get("requested_token_type") not in (None, ACCESS_TOKEN_TYPE):
-        raise invalid_request("Only access tokens are issued.", reason="requested_token_type")
-    connection, audience = _target(form, client, workspace)
-    subject = read_subject(form, client, workspace, now)
-    if subject.namespace != connection.namespace:
+    connection, audience = target
+    if subject.namespace != connection.namespace or subject.connection not in (None, connection.name):
         raise invalid_request("The subject token is for another namespace.", reason="subject_token:namespace")
     actor, not_after = read_actor_chain(form, client, workspace, subject, now)
     action = read_action(form, client, workspace, audience=audience, subject=subject, now=now)
@@ -84,10 +84,16 @@ def decide(form: Form, client: Client, workspace: Workspace, now: float) -> Exch
     )
 
 
-def _target(form: Form, client: Client, workspace: Workspace) -> tuple[Connection, str]:
+def find_target(form: Form, client: Client, workspace: Workspace) -> tuple[Connection, str]:
     """
-    Find the one audience (D6): `resource` (RFC 8707) and `audience` (RFC 8693) name the same thing here.
+    Find the one audience (D6) and its connection: `resource` (RFC 8707) and `audience` (RFC 8693) name the same thing here.
+
+    Raises:
+        TokenRefused: `invalid_request` when something else than an access token is asked for, `invalid_target` unless exactly one
+            audience is named, or is the client's only one, that the client may target.
     """
+    if form.get("requested_token_type") not in (None, ACCESS_TOKEN_TYPE):
+        raise invalid_request("Only access tokens are issued.", reason="requested_token_type")
     resource, audience = form.get("resource"), form.get("audience")
     if resource is not None and audience is not None and resource != audience:
         raise invalid_target("resource and audience name different targets.", reason="target:differ")
@@ -135,7 +141,9 @@ def _check_demand(form: Form, subject: Subject, now: float) -> None:
     acr_values, max_age = form.get("acr_values"), form.get("max_age")
     met = True
     if acr_values is not None:
-        met = any(is_level(value) and satisfies(subject.acr, value) for value in acr_values.split(" "))
+        # The values stand in the order of preference: the first that is known is the demand, and without one nothing meets it.
+        level = next((value for value in acr_values.split(" ") if is_level(value)), None)
+        met = level is not None and satisfies(subject.acr, level)
     if max_age is not None:
         if _MAX_AGE_DIGITS.fullmatch(max_age) is None:
             raise invalid_request("max_age is a number of seconds.", reason="max_age:form")

@@ -57,6 +57,11 @@ def token_claims(exchange: Exchange, *, issuer: str, now: float, confirmed_at: i
         raise invalid_request("The subject or actor token ends too soon.", reason="mint:dead_on_arrival")
     action = None
     if exchange.action is not None and confirmed_at is not None:
+        after = exchange.subject.confirmed_after
+        if after is not None and confirmed_at <= after:
+            raise invalid_authorization_details(
+                "It was confirmed while another customer was signed in.", reason="confirmation:other_customer"
+            )
         exp = min(exp, confirmed_at + CONFIRMATION_LIFETIME_S)
         if exp <= iat:
             raise invalid_authorization_details("The confirmation has expired.", reason="confirmation:expired")

@@ -19,9 +19,9 @@ from authlib.oauth2.rfc6749.errors import UnsupportedGrantTypeError
 
 from .clients import Authenticated, authenticate_by_assertion, authenticate_by_secret, chosen_method
 from .errors import TokenRefused
-from .exchange import GRANT_TYPE, Exchange, decide
+from .exchange import GRANT_TYPE
 from .form import Form
-from .registry import Client, Workspace
+from .registry import Workspace
 
 __all__ = ["OAuthRequest", "OAuthServer"]
 
@@ -104,9 +104,12 @@ class OAuthServer(AuthorizationServer):
         authenticated: Authenticated = registered.authenticated
         return authenticated
 
-    def exchange(self, request: OAuthRequest, client: Client) -> Exchange:
+    def require_exchange(self, request: OAuthRequest) -> None:
         """
-        Find the grant and let it decide.
+        Let nothing pass but the one grant that is offered.
+
+        Raises:
+            TokenRefused: `invalid_request` without a grant type, `unsupported_grant_type` for another one.
         """
         request.parameters.require("grant_type")
         try:
@@ -115,7 +118,6 @@ class OAuthServer(AuthorizationServer):
             raise TokenRefused(
                 "unsupported_grant_type", "Only token exchange is supported.", reason="grant_type"
             ) from None
-        return decide(request.parameters, client, self._workspace, self._now())
 
     def _by_assertion(self, _query_client: object, request: OAuthRequest) -> _RegisteredClient:
         return _RegisteredClient(authenticate_by_assertion(self._workspace, request.parameters, self._now()))

@@ -15,7 +15,7 @@ from .errors import TokenRefused, invalid_request
 from .form import Form
 from .registry import Client, Workspace
 
-__all__ = ["JWT_TOKEN_TYPE", "Subject", "read_actor_chain", "read_subject"]
+__all__ = ["JWT_TOKEN_TYPE", "Subject", "read_actor_chain", "read_asserted_subject"]
 
 JWT_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:jwt"
 
@@ -26,6 +26,8 @@ class Subject:
     The customer, as the event of their sign-in has it: nothing here comes from the time of minting.
 
     `namespace` is the identity namespace `sub` belongs to; `expires_at` bounds every token minted from it (epoch seconds).
+    `connection` is the only one it holds for, None where the namespace alone decides. Nothing that was confirmed up to
+    `confirmed_after` is minted, because somebody else was signed in then.
     """
 
     sub: str = field(repr=False)
@@ -36,23 +38,17 @@ class Subject:
     scope: frozenset[str] | None
     act: Actor | None
     may_act: str | None
+    connection: str | None = None
+    confirmed_after: int | None = None
 
 
-def read_subject(form: Form, client: Client, workspace: Workspace, now: float) -> Subject:
+def read_asserted_subject(token: str, client: Client, workspace: Workspace, now: float) -> Subject:
     """
-    Verify the subject token of a request.
+    Verify a subject token that the client signed itself.
 
     Raises:
-        TokenRefused: `invalid_request` for a token that is missing or unacceptable; `unauthorized_client` for a kind of token
-            that the client may not bring.
+        TokenRefused: `invalid_request` when it is not acceptable.
     """
-    token, token_type = form.require("subject_token"), form.require("subject_token_type")
-    if token_type != JWT_TOKEN_TYPE:
-        raise invalid_request("The subject_token_type is not supported.", reason="subject_token:token_type")
-    if "asserted" not in client.subject_tokens:
-        raise TokenRefused(
-            "unauthorized_client", "The client may not sign subject tokens.", reason="subject_token:not_allowed"
-        )
     assertion = _verify(SUBJECT_TOKEN, token, keys=client.subject_keys, issuer=workspace.issuer, now=now)
     # A customer must never be one of the workspace's own clients (RFC 9068 section 5).
     if assertion.iss != client.client_id or assertion.sub in workspace.clients:

@@ -20,17 +20,18 @@ from .errors import (
     suspended,
     temporarily_unavailable,
 )
-from .exchange import ACCESS_TOKEN_TYPE, Exchange
-from .form import parse_form
+from .exchange import ACCESS_TOKEN_TYPE, Exchange, decide, find_target
+from .form import Form, parse_form
 from .idempotency import Claimed, fingerprint
 from .metrics import Metrics
 from .mint_counts import MintCounts
 from .minting import Minted, mint, token_claims
 from .oauth import OAuthRequest, OAuthServer
-from .registry import Workspace
+from .registry import Client, Workspace
 from .reports import Report
 from .rings import LiveRing, RingUnavailable
 from .state import IssuerState
+from .subjects import Subjects
 
 __all__ = ["TokenEndpoint", "TokenRequest"]
 
@@ -75,6 +76,7 @@ class TokenEndpoint:
         self._report = report
         self._now = now
         self._server = OAuthServer(workspace, now)
+        self._subjects = Subjects(workspace)
 
     async def answer(self, request: TokenRequest) -> Mapping[str, Any]:
         """
@@ -100,8 +102,13 @@ class TokenEndpoint:
         authenticated = self._server.authenticate(oauth_request)
         known["client_id"] = authenticated.client.client_id
         await self._use_up(authenticated)
-        exchange = self._server.exchange(oauth_request, authenticated.client)
-        return await self._mint(exchange)
+        self._server.require_exchange(oauth_request)
+        return await self._mint(await self._decide(form, authenticated.client))
+
+    async def _decide(self, form: Form, client: Client) -> Exchange:
+        target, now = find_target(form, client, self._workspace), self._now()
+        subject = await self._subjects.read(form, client, now)
+        return decide(form, client, self._workspace, target=target, subject=subject, now=now)
 
     async def _use_up(self, authenticated: Authenticated) -> None:
         assertion = authenticated.assertion

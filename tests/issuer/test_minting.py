@@ -203,3 +203,22 @@ def test_no_token_is_longer_than_a_verifier_reads(exchange, signer):
     with pytest.raises(TokenRefused) as caught:
         asyncio.run(mint(longer, signer))
     assert (caught.value.error, caught.value.reason) == ("invalid_request", "mint:too_long")
+
+
+@pytest.mark.parametrize(("confirmed_at", "minted"), [(NOW - 21, False), (NOW - 20, False), (NOW - 19, True)])
+def test_what_another_customer_confirmed_is_not_minted(exchange, confirmed_at, minted):
+    """
+    Nothing confirmed up to the instant at which somebody else was still signed in is minted for the one who followed.
+    """
+    subject = replace(SUBJECT, confirmed_after=NOW - 20)
+    asked = {"subject": subject, "action": ACTION, "confirmed_at": confirmed_at}
+
+    if minted:
+        assert claims_of(exchange, **asked).action is not None
+        return
+    with pytest.raises(TokenRefused) as caught:
+        claims_of(exchange, **asked)
+    assert (caught.value.error, caught.value.reason) == (
+        "invalid_authorization_details",
+        "confirmation:other_customer",
+    )

@@ -194,6 +194,11 @@ REASONS: dict[str, tuple[int, str, Ask]] = {
     "action:unknown": (400, "invalid_authorization_details", action(action="marked_action")),
     "action:idempotency_key": (400, "invalid_authorization_details", action(idempotencyKey="marked")),
     "action:arguments": (400, "invalid_authorization_details", action(arguments={ARGUMENT: 2**53})),
+    "action:selector": (
+        400,
+        "invalid_authorization_details",
+        action(action="change_address", arguments={"account": ARGUMENT}),
+    ),
     "confirmation:form": (400, "invalid_authorization_details", action(confirmation={"by": "client"})),
     "confirmation:customer": (400, "invalid_authorization_details", action(confirmation={"by": "customer"})),
     "confirmation:too_weak": (400, "invalid_authorization_details", action(confirmation={"by": "none"})),
@@ -234,6 +239,7 @@ REASONS: dict[str, tuple[int, str, Ask]] = {
 
 ELSEWHERE = {
     "form:size": "the framework stops reading a larger body and answers 413; tests/issuer/test_form.py has the reason",
+    "confirmation:other_customer": "needs a sign-in that followed another one; tests/issuer/test_minting.py has its claims",
     "client_assertion:sub": "whose keys to take is known from `sub`, so without a good one there are none: client_assertion:key",
     **{
         f"suspended:{kind}": "needs a ring that says so; tests/issuer/test_suspended_mints.py has one"
