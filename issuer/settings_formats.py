@@ -20,6 +20,7 @@ __all__ = [
     "absolute_path",
     "action_name",
     "agent",
+    "argument_name",
     "audience",
     "client_id",
     "flag",
