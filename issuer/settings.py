@@ -23,6 +23,7 @@ from .settings_models import (
     ClientSettings,
     ConnectionSettings,
     JWKSSettings,
+    LimitsSettings,
     SealingKeySettings,
     Settings,
     WorkspaceSettings,
@@ -56,6 +57,7 @@ _TABLES: Final[tuple[type[BaseModel], ...]] = (
     WorkspaceSettings,
     ConnectionSettings,
     JWKSSettings,
+    LimitsSettings,
     ActionSettings,
     ClientSettings,
     AdminSettings,
@@ -199,7 +201,7 @@ def _unknown(data: Mapping[str, Any], variables: Mapping[Location, str]) -> Iter
         field = Settings.model_fields.get(str(location[0]))
         if field is None or name != name.upper():
             yield location, "is not a known variable"
-        elif len(location) > 1 and field.annotation is not JWKSSettings:
+        elif len(location) > 1 and field.annotation not in {JWKSSettings, LimitsSettings}:
             yield location, "is not a known variable; an array is written as JSON in one variable"
 
 

@@ -7,6 +7,7 @@ repeats the text.
 
 import re
 from hashlib import sha256
+from ipaddress import IPv6Network, ip_network
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -27,6 +28,7 @@ __all__ = [
     "kid",
     "label",
     "namespace",
+    "network",
     "origin",
     "redis_url",
     "scope_token",
@@ -189,6 +191,23 @@ def kid(text: str) -> str:
     Check the id of a signing key, an RFC 7638 thumbprint.
     """
     return _matching(text, _KID, "must be a kid: 43 of A-Z a-z 0-9 - _")
+
+
+def network(text: str) -> str:
+    """
+    Check an address, or a network in CIDR notation (RFC 4632 section 3.1), of proxies that are believed.
+    """
+    try:
+        parsed = ip_network(text)
+    except ValueError:
+        raise ValueError("must be an IP address, or a network like 10.0.0.0/8 without bits after its prefix") from None
+    if "%" in text:
+        raise ValueError("must not name an interface")
+    if not parsed.prefixlen:
+        raise ValueError("must not be everybody: whoever reaches the service could say who they are")
+    if isinstance(parsed, IPv6Network) and parsed.network_address.ipv4_mapped is not None:
+        raise ValueError("must be written as IPv4, which a mapped address is taken for")
+    return text
 
 
 def redis_url(text: str) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "ClientSettings",
     "ConnectionSettings",
     "JWKSSettings",
+    "LimitsSettings",
     "LogFormat",
     "SealingKeySettings",
     "Settings",
@@ -72,9 +73,11 @@ _Digest = Annotated[str, AfterValidator(formats.secret_digest)]
 _File = Annotated[Path, AfterValidator(formats.absolute_path)]
 _Kid = Annotated[str, AfterValidator(formats.kid)]
 _Label = Annotated[str, AfterValidator(formats.label)]
+_Network = Annotated[str, AfterValidator(formats.network)]
 _RedisURL = Annotated[SecretStr, AfterValidator(_redis_url)]
 _ScopeToken = Annotated[str, AfterValidator(formats.scope_token)]
 _Seconds = Annotated[int, BeforeValidator(_no_bool)]
+_Count = Annotated[int, BeforeValidator(_no_bool)]
 _Scopes = Annotated[tuple[_ScopeToken, ...], Field(max_length=64), AfterValidator(_distinct)]
 _Digests = Annotated[tuple[_Digest, ...], Field(max_length=8, repr=False), AfterValidator(_distinct)]
 
@@ -104,7 +107,8 @@ class ActionSettings(_Table):
         default="client", description="Least confirmation that is accepted: none or client"
     )
     selector: Annotated[str, AfterValidator(formats.argument_name)] | None = Field(
-        default=None, description="Argument that the service fills with `namespace:sub`; a request that brings it is refused"
+        default=None,
+        description="Argument that the service fills with `namespace:sub`; a request that brings it is refused",
     )
 
 
@@ -210,6 +214,33 @@ class JWKSSettings(_Table):
     stale_if_error_s: _Seconds = Field(default=120, ge=0, le=3600, description="`stale-if-error` in seconds, 0 to 3600")
 
 
+class LimitsSettings(_Table):
+    """
+    How much anybody may ask of the token endpoint, and how often a secret may be wrong; 0 turns a limit off.
+
+    All workers and instances on one Redis count together. A secret that is right is never refused for wrong ones before it.
+    """
+
+    client_per_second: _Count = Field(
+        default=100, ge=0, le=10_000, description="Token requests of a client, each second, 0 to 10,000; 0 for no limit"
+    )
+    client_burst: _Count = Field(
+        default=200, ge=1, le=10_000, description="Token requests of a client that was quiet, at once, 1 to 10,000"
+    )
+    customer_per_minute: _Count = Field(
+        default=120,
+        ge=0,
+        le=10_000,
+        description="Token requests of a client for one customer, at once and then each minute, 0 to 10,000; 0 for no limit",
+    )
+    wrong_secrets_per_minute: _Count = Field(
+        default=10,
+        ge=0,
+        le=100,
+        description="Wrong secrets for one client or admin, and from one address, in any minute, 0 to 100; 0 for no limit",
+    )
+
+
 class Settings(BaseSettings):
     """
     The whole configuration. `settings.load_settings` builds one from a file and an environment; nothing is read implicitly.
@@ -239,6 +270,11 @@ class Settings(BaseSettings):
     log_level: LogLevel = Field(default="info", description="Least severe event that is logged")
     log_format: LogFormat = Field(default="json", description="One JSON object a line, or text for a person")
     jwks: JWKSSettings = Field(default=JWKSSettings(), description="How long readers may keep a key set")
+    limits: LimitsSettings = Field(default=LimitsSettings(), description="How much anybody may ask, and guess")
+    trusted_proxies: Annotated[tuple[_Network, ...], Field(max_length=64), AfterValidator(_distinct)] = Field(
+        default=(),
+        description="Addresses and networks of the proxies whose `X-Forwarded-For` says who asks, at most 64; none when empty",
+    )
     shared_audiences: Annotated[tuple[_Audience, ...], Field(max_length=1000), AfterValidator(_distinct)] = Field(
         default=(), description="Audiences that several workspaces may use (D13); at most 1,000"
     )

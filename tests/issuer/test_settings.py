@@ -88,6 +88,9 @@ def test_the_shape_of_the_design_is_read(tmp_path):
     assert settings.log_level == "info"
     assert settings.log_format == "json"
     assert (settings.jwks.max_age_s, settings.jwks.stale_if_error_s) == (120, 120)
+    assert (settings.limits.client_per_second, settings.limits.client_burst) == (100, 200)
+    assert (settings.limits.customer_per_minute, settings.limits.wrong_secrets_per_minute) == (120, 10)
+    assert settings.trusted_proxies == ()
     assert client.subject_tokens == ("asserted",)
     assert client.max_asserted_level == "standard"
     assert client.require_actor_token is False
@@ -227,6 +230,8 @@ def test_variables_stand_over_the_file(tmp_path):
         "CUSTOMER_CONTEXT_ORIGIN": "https://other.example",
         "CUSTOMER_CONTEXT_DATA_DIR": "/elsewhere",
         "CUSTOMER_CONTEXT_JWKS__MAX_AGE_S": "60",
+        "CUSTOMER_CONTEXT_LIMITS__CLIENT_PER_SECOND": "0",
+        "CUSTOMER_CONTEXT_TRUSTED_PROXIES": '["10.0.0.0/8"]',
         "CUSTOMER_CONTEXT_SEALING_KEYS": json.dumps([{"id": "k", "file": "/run/secrets/k"}]),
         "UNRELATED": "1",
     }
@@ -236,6 +241,8 @@ def test_variables_stand_over_the_file(tmp_path):
     assert settings.origin == "https://other.example"
     assert settings.data_dir == Path("/elsewhere")
     assert (settings.jwks.max_age_s, settings.jwks.stale_if_error_s) == (60, 0)
+    assert (settings.limits.client_per_second, settings.limits.client_burst) == (0, 200)
+    assert settings.trusted_proxies == ("10.0.0.0/8",)
     assert [each.id for each in settings.sealing_keys] == ["k"]
     assert settings.workspaces[0].name == "acme"
 
@@ -250,6 +257,8 @@ def test_variables_stand_over_the_file(tmp_path):
         ("CUSTOMER_CONTEXT_WORKSPACES__0__NAME", "acme", "CUSTOMER_CONTEXT_WORKSPACES__0__NAME"),
         ("CUSTOMER_CONTEXT_JWKS__MAX_AGE", "60", "CUSTOMER_CONTEXT_JWKS__MAX_AGE"),
         ("CUSTOMER_CONTEXT_JWKS__MAX_AGE_S", "soon", "CUSTOMER_CONTEXT_JWKS__MAX_AGE_S"),
+        ("CUSTOMER_CONTEXT_LIMITS__CLIENT_BURST", "0", "CUSTOMER_CONTEXT_LIMITS__CLIENT_BURST"),
+        ("CUSTOMER_CONTEXT_TRUSTED_PROXIES", '["*"]', "CUSTOMER_CONTEXT_TRUSTED_PROXIES [0]"),
         ("CUSTOMER_CONTEXT_WORKSPACES", "[", "CUSTOMER_CONTEXT_WORKSPACES"),
         pytest.param("CUSTOMER_CONTEXT_WORKSPACES", "[" * 20_000, "CUSTOMER_CONTEXT_WORKSPACES", id="deep"),
         ("CUSTOMER_CONTEXT_WORKSPACES", "[]", "CUSTOMER_CONTEXT_WORKSPACES"),
@@ -298,6 +307,18 @@ def test_a_misspelt_key_is_answered_with_the_right_one(tmp_path):
         (('redis_url = ""', 'redis_url = "http://user:hunter2@db"'), ("redis_url", 3)),
         (('redis_url = ""', 'keys_redis_url = "redis://hunter2@db"'), ("keys_redis_url", 3)),
         (('redis_url = ""', "keys_redis_allow_volatile = 1"), ("keys_redis_allow_volatile", 3)),
+        (('redis_url = ""', "limits.client_per_second = -1"), ("limits.client_per_second", 3)),
+        (('redis_url = ""', "limits.client_per_second = 10_001"), ("limits.client_per_second", 3)),
+        (('redis_url = ""', "limits.client_burst = 0"), ("limits.client_burst", 3)),
+        (('redis_url = ""', "limits.client_burst = 10_001"), ("limits.client_burst", 3)),
+        (('redis_url = ""', "limits.customer_per_minute = true"), ("limits.customer_per_minute", 3)),
+        (('redis_url = ""', "limits.customer_per_minute = 10_001"), ("limits.customer_per_minute", 3)),
+        (('redis_url = ""', "limits.wrong_secrets_per_minute = 101"), ("limits.wrong_secrets_per_minute", 3)),
+        (('redis_url = ""', "limits.wrong_secrets_per_minute = 9.5"), ("limits.wrong_secrets_per_minute", 3)),
+        (('redis_url = ""', "limits.per_minute = 9"), ("limits.per_minute", 3)),
+        (('redis_url = ""', 'trusted_proxies = ["10.0.0.1/8"]'), ("trusted_proxies[0]", 3)),
+        (('redis_url = ""', 'trusted_proxies = ["::1", "::1"]'), ("trusted_proxies", 3)),
+        (('redis_url = ""', f"trusted_proxies = {[f'10.0.0.{n}' for n in range(65)]}"), ("trusted_proxies", 3)),
         (('redis_url = ""', 'keys_redis_allow_volatile = "yes"'), ("keys_redis_allow_volatile", 3)),
         (('path = "/w/acme"', 'path = "/w/acme"\nrevoked_kids = ["leaked"]'), ("workspaces[0].revoked_kids[0]", 12)),
         (

@@ -133,6 +133,7 @@ GOOD = [
     (formats.agent, ["agt_support", "https://agents.example/1", "urn:agent:1"]),
     (formats.secret_digest, [sha256(b"x").hexdigest()]),
     (formats.kid, ["g-cGrguCKq-wECmd4solY_bOAB0xYSZ5yK0Ld7_VbsA"]),
+    (formats.network, ["10.0.0.1", "10.0.0.0/8", "fd00::/8", "2001:db8::1", "0.0.0.0/1"]),
     (formats.redis_url, ["", "redis://db", "redis+cluster://a,b", "rediss+sentinel://u:p@a/main"]),
 ]
 BAD = [
@@ -149,6 +150,8 @@ BAD = [
     (formats.agent, ["", "a b", ":a", "1:a", "a:", "é", "a" * 129]),
     (formats.secret_digest, ["", "a" * 63, "A" * 64, "g" * 64, sha256(b"").hexdigest()]),
     (formats.kid, ["", "a" * 42, "a" * 44, "=" + "a" * 42, "é" + "a" * 42]),
+    (formats.network, ["", "*", "localhost", "10", "10.0.0.1/8", " 10.0.0.1", "010.0.0.1", "::/0", "0.0.0.0/0"]),
+    (formats.network, ["fe80::1%eth0", "::ffff:10.0.0.1", "::ffff:10.0.0.0/104", "10.0.0.0/8/8"]),
     (formats.redis_url, ["db", "http://db", "redis://user@db"]),
 ]
 
