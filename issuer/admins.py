@@ -140,11 +140,15 @@ class AdminAuthentication:
     async def _use_up(self, assertion: Assertion, admin: str) -> None:
         try:
             # No issuer has a fragment: this scope is nobody else's, whatever clients are called.
-            is_first = await self._ids.use(f"{self._issuer}#admin", admin, assertion.jti, assertion.expires_at)
+            is_first = await self._ids.use(
+                f"{self._issuer}#admin", admin, assertion.jti, assertion.expires_at, assertion.issued_at
+            )
         except Exception as error:  # a store may fail in any way; none of them lets anybody in
             raise AdminRefused("cannot_tell", "assertion:cannot_tell", scheme="bearer", admin=admin) from error
-        if is_first is not True:
+        if is_first is False:
             raise _refused("replayed", admin)
+        if is_first is not True:
+            raise AdminRefused("cannot_tell", "assertion:cannot_tell", scheme="bearer", admin=admin)
 
 
 def check_permission(admin: Admin, permission: Permission) -> None:

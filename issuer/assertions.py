@@ -75,6 +75,14 @@ class Assertion:
         """
         return math.ceil(self.exp)
 
+    @property
+    def issued_at(self) -> float:
+        """
+        Its `iat`, or, without one, the first instant at which it can have been accepted.
+        """
+        issued_at: float = self.claims.get("iat", self.exp - _MAX_LIFETIME_S)
+        return issued_at
+
 
 def verify_assertion(
     token: str | UnverifiedToken,

@@ -8,7 +8,6 @@ refused. `IdempotencyRecords` is what the token endpoint needs; the record in me
 from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from hashlib import sha256
 from heapq import heappop, heappush
 from hmac import compare_digest
 from typing import Final, Literal, Protocol
@@ -17,19 +16,24 @@ from verifier.claims import CONFIRMATION_LIFETIME_S, ConfirmedBy
 
 __all__ = [
     "MAX_MINTS",
+    "MAX_RECORDS",
+    "RETENTION_S",
     "Claimed",
     "IdempotencyRecords",
     "MemoryIdempotencyRecords",
     "NotClaimed",
     "RecordForgotten",
     "RecordKey",
-    "fingerprint",
 ]
 
 MAX_MINTS: Final = 20
 """Most tokens for one key (D12)."""
 
-_RETENTION_MARGIN_S: Final = 120
+MAX_RECORDS: Final = 10_000
+"""Most live records of one client of one workspace."""
+
+RETENTION_S: Final = CONFIRMATION_LIFETIME_S + 120
+"""How long a record is kept from the instant of its confirmation, in seconds: its life, and what clocks may disagree by."""
 
 RecordKey = tuple[str, str, str, str]
 """Workspace, client, action, idempotency key: the scope in which a key means one thing."""
@@ -59,26 +63,17 @@ class IdempotencyRecords(Protocol):
     """
 
     def claim(
-        self, key: RecordKey, content: bytes, confirmed_by: ConfirmedBy, confirmed_at: int, now: float
+        self, key: RecordKey, contents: tuple[bytes, ...], confirmed_by: ConfirmedBy, confirmed_at: int, now: float
     ) -> Awaitable[Claimed | NotClaimed]:
         """
-        Count one mint under *key*, atomically: create the record or find it holding the same *content*.
+        Count one mint under *key*, atomically: create the record or find it holding the same.
+
+        *contents* are keyed hashes of one thing, under every sealing key: the first is stored, and any of them is the same.
 
         With `none` the first claim's *confirmed_at* is the instant of all later ones; otherwise it has to be the same each time.
 
         Any exception means that it cannot be told; then nothing is minted.
         """
-
-
-def fingerprint(digest: str, subject: str, connection: str, audience: str) -> bytes:
-    """
-    Hash what a key stands for. The customer's id goes in, and with the action digest beside it cannot be guessed out again.
-    """
-    hashed = sha256()
-    for part in (digest, subject, connection, audience):
-        octets = part.encode()
-        hashed.update(len(octets).to_bytes(4) + octets)
-    return hashed.digest()
 
 
 @dataclass(slots=True)
@@ -94,7 +89,7 @@ class MemoryIdempotencyRecords:
     Records for one process, dropped once their confirmation is 1800 s old plus 120 s; bounded for each client.
     """
 
-    def __init__(self, max_per_client: int = 10_000) -> None:
+    def __init__(self, max_per_client: int = MAX_RECORDS) -> None:
         """
         Hold at most *max_per_client* live records of one client of one workspace.
         """
@@ -105,7 +100,7 @@ class MemoryIdempotencyRecords:
         self._forgotten_until = 0
 
     async def claim(
-        self, key: RecordKey, content: bytes, confirmed_by: ConfirmedBy, confirmed_at: int, now: float
+        self, key: RecordKey, contents: tuple[bytes, ...], confirmed_by: ConfirmedBy, confirmed_at: int, now: float
     ) -> Claimed | NotClaimed:
         """
         Count one mint under *key*; nothing is awaited in here, so it is one step to every other task.
@@ -116,9 +111,10 @@ class MemoryIdempotencyRecords:
         self._drop_old(now)
         record = self._records.get(key)
         if record is None:
-            return self._create(key, _Record(content, confirmed_by, confirmed_at, 1))
+            return self._create(key, _Record(contents[0], confirmed_by, confirmed_at, 1))
         pinned = confirmed_by == "none" or confirmed_at == record.confirmed_at
-        if not (compare_digest(content, record.content) and confirmed_by == record.confirmed_by and pinned):
+        is_same = any(compare_digest(content, record.content) for content in contents)
+        if not (is_same and confirmed_by == record.confirmed_by and pinned):
             return "conflict"
         if record.mints >= MAX_MINTS:
             return "exhausted"
@@ -126,14 +122,14 @@ class MemoryIdempotencyRecords:
         return Claimed(record.confirmed_at)
 
     def _create(self, key: RecordKey, record: _Record) -> Claimed | NotClaimed:
-        client = key[:2]
-        if _ends_at(record) <= self._forgotten_until:
+        client, ends_at = key[:2], record.confirmed_at + RETENTION_S
+        if ends_at <= self._forgotten_until:
             raise RecordForgotten
         if self._live[client] >= self._max_per_client:
             return "full"
         self._records[key] = record
         self._live[client] += 1
-        heappush(self._queue, (_ends_at(record), key))
+        heappush(self._queue, (ends_at, key))
         return Claimed(record.confirmed_at)
 
     def _drop_old(self, now: float) -> None:
@@ -143,7 +139,3 @@ class MemoryIdempotencyRecords:
             self._live[key[:2]] -= 1
             if not self._live[key[:2]]:
                 del self._live[key[:2]]
-
-
-def _ends_at(record: _Record) -> int:
-    return record.confirmed_at + CONFIRMATION_LIFETIME_S + _RETENTION_MARGIN_S

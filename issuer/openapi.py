@@ -126,7 +126,7 @@ def _example() -> Service:
         registry=Registry(origin=_ORIGIN, workspaces=(workspace,)),
         rings={workspace.name: ring},
         offices={workspace.name: office},
-        state=memory_state(time.time),
+        state=memory_state(time.time, sealing),
         metrics=Metrics(),
         mints=mints,
         times=times,

@@ -164,7 +164,7 @@ async def _opened(
         registry=registry,
         rings=rings,
         offices=offices,
-        state=memory_state(now),
+        state=memory_state(now, sealing),
         metrics=Metrics(),
         mints=mints,
         times=times,

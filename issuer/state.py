@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from keys import SealingKeys
 from verifier import MemoryReplayStore
 
 from .admin_idempotency import AdminRecords, MemoryAdminRecords
+from .fingerprints import Fingerprints
 from .idempotency import IdempotencyRecords, MemoryIdempotencyRecords
 
 __all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "memory_state"]
@@ -19,17 +21,18 @@ class AssertionIds(Protocol):
     Where it is remembered which assertions of clients and admins were used (RFC 7523 section 3 item 7).
     """
 
-    def use(self, issuer: str, client_id: str, jti: str, expires_at: int) -> Awaitable[bool]:
+    def use(self, issuer: str, client_id: str, jti: str, expires_at: int, issued_at: float) -> Awaitable[bool]:
         """
         Record an identifier until *expires_at* (epoch seconds) and tell whether that was its first use, atomically.
 
-        Any exception means that it cannot be told; then the request is refused.
+        *issued_at* is the earliest instant at which it can have been used; a store that may have forgotten something since cannot
+        tell. Any exception means that it cannot be told; then the request is refused.
         """
 
 
 class MemoryAssertionIds:
     """
-    Used client assertions of one process, bounded for each client: one that asks too much takes no room of the others.
+    Used assertions of one process, bounded for each client: one that asks too much takes no room of the others.
     """
 
     def __init__(self, now: Callable[[], float], max_per_client: int = 100_000) -> None:
@@ -41,9 +44,11 @@ class MemoryAssertionIds:
         # No more of them than clients are configured: nobody gets here who has not proved to be one.
         self._stores: dict[tuple[str, str], MemoryReplayStore] = {}
 
-    async def use(self, issuer: str, client_id: str, jti: str, expires_at: int) -> bool:
+    async def use(self, issuer: str, client_id: str, jti: str, expires_at: int, issued_at: float) -> bool:  # noqa: ARG002
         """
         Record an identifier and tell whether that was its first use.
+
+        What was used before this process started is not known to it: it is the only one, and its memory its life.
 
         Raises:
             ReplayStoreUnavailable: when that cannot be told.
@@ -58,19 +63,26 @@ class MemoryAssertionIds:
 class IssuerState:
     """
     Everything that requests of all workspaces leave behind for later ones.
+
+    `id_tokens` remembers what identity providers signed, apart from assertions. `fingerprints` makes the contents that
+    `idempotency` compares.
     """
 
     assertion_ids: AssertionIds
+    id_tokens: AssertionIds
+    fingerprints: Fingerprints
     idempotency: IdempotencyRecords
     admin_records: AdminRecords
 
 
-def memory_state(now: Callable[[], float]) -> IssuerState:
+def memory_state(now: Callable[[], float], sealing: SealingKeys) -> IssuerState:
     """
     Build the state of a single process; it is gone when the process ends.
     """
     return IssuerState(
         assertion_ids=MemoryAssertionIds(now),
+        id_tokens=MemoryAssertionIds(now),
+        fingerprints=Fingerprints(sealing, "idempotency"),
         idempotency=MemoryIdempotencyRecords(),
         admin_records=MemoryAdminRecords(),
     )

@@ -22,7 +22,7 @@ from .errors import (
 )
 from .exchange import ACCESS_TOKEN_TYPE, Exchange, decide, find_target
 from .form import Form, parse_form
-from .idempotency import Claimed, fingerprint
+from .idempotency import Claimed
 from .metrics import Metrics
 from .mint_counts import MintCounts
 from .minting import Minted, mint, token_claims
@@ -116,12 +116,18 @@ class TokenEndpoint:
             return
         first = await _answered(
             self._state.assertion_ids.use(
-                self._workspace.issuer, authenticated.client.client_id, assertion.jti, assertion.expires_at
+                self._workspace.issuer,
+                authenticated.client.client_id,
+                assertion.jti,
+                assertion.expires_at,
+                assertion.issued_at,
             ),
             reason="client_assertion:cannot_tell",
         )
-        if first is not True:
+        if first is False:
             raise invalid_client(reason="client_assertion:replayed")
+        if first is not True:
+            raise _cannot_tell(first, reason="client_assertion:cannot_tell")
 
     async def _mint(self, exchange: Exchange) -> Mapping[str, Any]:
         try:
@@ -145,10 +151,12 @@ class TokenEndpoint:
         """
         now = self._now()
         key = (self._workspace.name, exchange.client.client_id, action.action.name, action.idempotency_key)
-        content = fingerprint(action.digest, exchange.subject.sub, exchange.connection.name, exchange.audience)
+        contents = self._state.fingerprints.of(
+            self._workspace.name, action.digest, exchange.subject.sub, exchange.connection.name, exchange.audience
+        )
         confirmed_at = int(now) if action.confirmed_at is None else action.confirmed_at
         claimed = await _answered(
-            self._state.idempotency.claim(key, content, action.confirmed_by, confirmed_at, now),
+            self._state.idempotency.claim(key, contents, action.confirmed_by, confirmed_at, now),
             reason="idempotency:cannot_tell",
         )
         if isinstance(claimed, Claimed):
@@ -162,7 +170,9 @@ class TokenEndpoint:
                 status=429,
                 retry_after_s=60,
             )
-        raise invalid_request("The idempotency key stands for something else.", reason="idempotency:conflict")
+        if claimed == "conflict":
+            raise invalid_request("The idempotency key stands for something else.", reason="idempotency:conflict")
+        raise _cannot_tell(claimed, reason="idempotency:cannot_tell")
 
     def _take_note(self, exchange: Exchange, claims: TokenClaims, minted: Minted) -> None:
         action = claims.action
@@ -191,9 +201,13 @@ async def _answered(asked: Awaitable[_T], *, reason: str) -> _T:
     try:
         return await asked
     except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them mints
-        raise temporarily_unavailable(
-            "The service cannot remember this request right now.", reason=reason, problem=type(error).__name__
-        ) from None
+        raise _cannot_tell(error, reason=reason) from None
+
+
+def _cannot_tell(answer: object, *, reason: str) -> TokenRefused:
+    return temporarily_unavailable(
+        "The service cannot remember this request right now.", reason=reason, problem=type(answer).__name__
+    )
 
 
 def _members(exchange: Exchange, minted: Minted) -> Mapping[str, Any]:

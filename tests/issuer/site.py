@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from http.client import HTTPConnection
 from itertools import count
@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 
 from litestar.testing import TestClient
 
-from issuer.admin_idempotency import MemoryAdminRecords
 from issuer.app import create_app
 from issuer.clients import ASSERTION_TYPE
 from issuer.errors import OAuthError
@@ -24,14 +23,14 @@ from issuer.metrics import Metrics
 from issuer.mint_counts import MintCounts
 from issuer.rings import LiveRing
 from issuer.service import Service
-from issuer.state import IssuerState, memory_state
+from issuer.state import memory_state
 from issuer.subject import JWT_TOKEN_TYPE
 from issuer.token_endpoint import TokenEndpoint, TokenRequest
 from keys import KeyTimes
 from verifier import CustomerContextVerifier, MemoryReplayStore
 from verifier.compact import parse_compact
 
-from .estate import MemoryTrail, RingStore, office_of
+from .estate import SEALING, MemoryTrail, RingStore, office_of
 from .world import NOW, ORIGIN, SECRETS, SHOP, basic, changed, registry, ring_of, signed
 
 
@@ -59,7 +58,8 @@ class State:
         self.renew()
 
     def renew(self):
-        self.assertion_ids, self.idempotency = (state := memory_state(self.clock)).assertion_ids, state.idempotency
+        state = memory_state(self.clock, SEALING)
+        self.assertion_ids, self.idempotency = state.assertion_ids, state.idempotency
 
     async def use(self, *asked):
         return await self.assertion_ids.use(*asked)
@@ -111,13 +111,14 @@ class Site:
 
     A claim or member that is `DROP` is left out, and so is a parameter that is None. With an `address`, requests go to the
     server that listens there; without, to the application in this process. A site *beside* another one is a second instance:
-    it has the same keys, trails and clock.
+    it has the same keys, trails and clock. With a *state*, the service remembers there; `state` is its own memory otherwise.
     """
 
-    def __init__(self, configured=None, *, beside=None, times=None):
+    def __init__(self, configured=None, *, beside=None, times=None, state=None):
         self.clock = Clock(NOW) if beside is None else beside.clock
         self.monotonic, self.events, self.failures = Clock(1000.0), [], []
-        self.state, self.numbers, self.address, self._client = State(self.clock), count(), None, None
+        self.state, self.address, self._client = State(self.clock), None, None
+        self.numbers = count() if beside is None else beside.numbers
         self.registry_in_use = configured or registry()
         self.ring_stores = {each.name: RingStore(ring_of(each.name)) for each in self.registry_in_use}
         self.trails = {each.name: MemoryTrail() for each in self.registry_in_use}
@@ -141,7 +142,7 @@ class Site:
                 )
                 for each in self.registry_in_use
             },
-            state=IssuerState(assertion_ids=self.state, idempotency=self.state, admin_records=MemoryAdminRecords()),
+            state=state or replace(memory_state(self.clock, SEALING), assertion_ids=self.state, idempotency=self.state),
             metrics=Metrics(),
             mints=mints,
             times=times,

@@ -123,7 +123,7 @@ def test_checks_are_made_in_their_order(first, site):
     outside = {name: faults.pop(name, None) for name in ("content_type", "again", "authorization", "used", "lost")}
     request = site.token_request(**faults)
     if outside["used"]:
-        asyncio.run(site.state.use("https://issuer.test", "orc_main", "jti-x", NOW + 60))
+        asyncio.run(site.state.use("https://issuer.test", "orc_main", "jti-x", NOW + 60, NOW))
     if outside["lost"]:
         site.lose_rings()
     again = f"&{outside['again']}=x" if outside["again"] else ""
@@ -196,14 +196,17 @@ def test_a_store_that_fails_mints_nothing(site):
 
 def test_a_store_that_answers_something_else_mints_nothing(site):
     """
-    Only True is a first use, and only a claim lets a mint go ahead.
+    Only True is a first use and only False a used assertion, only a claim lets a mint go ahead; anything else is 503.
     """
     site.state.assertion_ids = SimpleNamespace(use=_says_nothing)
-    assert refusal(site)[0][1] == "invalid_client"
-
+    by_assertion = refusal(site)
     site.renew()
     site.state.idempotency = SimpleNamespace(claim=_says_nothing)
-    assert refusal(site, authorization_details=site.details())[0][1] == "invalid_request"
+    by_key = refusal(site, authorization_details=site.details())
+
+    assert by_assertion[0] == (503, "temporarily_unavailable", "client_assertion:cannot_tell", 1)
+    assert by_key[0] == (503, "temporarily_unavailable", "idempotency:cannot_tell", 1)
+    assert by_assertion[1]["problem"] == by_key[1]["problem"] == "NoneType"
 
 
 def test_a_store_that_is_cancelled_is_not_a_store_that_failed(site):

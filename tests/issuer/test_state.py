@@ -9,6 +9,8 @@ import pytest
 from issuer.state import MemoryAssertionIds, memory_state
 from verifier import ReplayStoreUnavailable
 
+from .estate import SEALING
+
 NOW = 1_796_040_000
 ISSUER = "https://issuer.test"
 
@@ -26,7 +28,7 @@ def clock() -> Clock:
 
 
 def use(ids: MemoryAssertionIds, issuer=ISSUER, client="orc_main", jti="jti-1", expires_at=NOW + 60) -> bool:
-    return asyncio.run(ids.use(issuer, client, jti, expires_at))
+    return asyncio.run(ids.use(issuer, client, jti, expires_at, expires_at - 60))
 
 
 def test_an_identifier_is_used_once(clock):
@@ -82,9 +84,9 @@ def test_a_client_that_asks_too_much_takes_no_room_of_the_others(clock):
 
 def test_the_state_of_a_process_begins_empty(clock):
     """
-    Two states share nothing.
+    Two states share nothing, and in one of them assertions and ID tokens do not.
     """
-    first, second = memory_state(clock), memory_state(clock)
+    first, second = memory_state(clock, SEALING), memory_state(clock, SEALING)
 
-    assert [use(state.assertion_ids) for state in (first, second)] == [True, True]
+    assert [use(ids) for state in (first, second) for ids in (state.assertion_ids, state.id_tokens)] == [True] * 4
     assert first.idempotency is not second.idempotency

@@ -17,7 +17,7 @@ from issuer.service import Service
 from issuer.state import memory_state
 from keys import KeyTimes, create_ring
 
-from ..estate import RingStore, office_of
+from ..estate import SEALING, RingStore, office_of
 
 NOW = 1_796_040_000
 ORIGIN = "https://id.example"
@@ -111,7 +111,7 @@ def harness():
             )
             for each in registry
         },
-        state=memory_state(clock),
+        state=memory_state(clock, SEALING),
         metrics=Metrics(),
         mints=mints,
         times=times,

@@ -1,0 +1,45 @@
+"""
+Keyed hashes of what has to be recognised again and must not be guessed by whoever reads the store (D12).
+"""
+
+import hmac
+from hashlib import sha256
+
+from keys import SealingKeys
+
+__all__ = ["Fingerprints"]
+
+
+class Fingerprints:
+    """
+    Hashes for one purpose, with secrets that are derived from the sealing keys for each workspace.
+    """
+
+    __slots__ = ("_purpose", "_sealing", "_secrets")
+
+    def __init__(self, sealing: SealingKeys, purpose: str) -> None:
+        """
+        Take the sealing keys and what the hashes are for; those of another purpose are others.
+        """
+        self._sealing = sealing
+        self._purpose = purpose
+        # No more of them than workspaces are configured.
+        self._secrets: dict[str, tuple[bytes, ...]] = {}
+
+    def of(self, workspace: str, *parts: str) -> tuple[bytes, ...]:
+        """
+        Hash *parts* under every sealing key, the one that seals in front: what was hashed before a rotation is still known.
+
+        Each part counts where it stands, so that none can lend characters to its neighbour.
+        """
+        octets = [part.encode() for part in parts]
+        framed = b"".join(len(each).to_bytes(4) + each for each in octets)
+        return tuple(hmac.digest(secret, framed, sha256) for secret in self._secrets_of(workspace))
+
+    def _secrets_of(self, workspace: str) -> tuple[bytes, ...]:
+        known = self._secrets.get(workspace)
+        if known is None:
+            keys = (self._sealing.find(key_id) for key_id in self._sealing.ids)
+            known = tuple(key.derive(self._purpose, workspace) for key in keys if key is not None)
+            self._secrets[workspace] = known
+        return known
