@@ -94,11 +94,11 @@ def is_kid(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 1 <= len(value) <= _MAX_KID_LENGTH and value.isascii() and value.isprintable()
 
 
-def parse_compact(token: object, *, kid_required: bool = True) -> UnverifiedToken:
+def parse_compact(token: object, *, kid_required: bool = True, longest: int = MAX_TOKEN_LENGTH) -> UnverifiedToken:
     """
     Take a compact JWS apart; no signature is checked here.
 
-    Guarantees: a str of at most `MAX_TOKEN_LENGTH` ASCII characters, exactly three non-empty canonical base64url parts, header
+    Guarantees: a str of at most *longest* ASCII characters, exactly three non-empty canonical base64url parts, header
     and payload each one strict JSON object (see `strict_json`), no `crit` (RFC 7515 section 4.1.11: nothing is understood here),
     no `b64` (RFC 7797), `kid` well formed. Key material named by the header (`jwk`, `jku`, `x5c`, `x5u`) is never looked at.
 
@@ -106,7 +106,7 @@ def parse_compact(token: object, *, kid_required: bool = True) -> UnverifiedToke
         MalformedToken: for anything else, of whatever type.
     """
     token = str.__str__(token) if isinstance(token, str) else ""  # a plain one, whatever a subclass says of itself
-    if not token or len(token) > MAX_TOKEN_LENGTH or not token.isascii():
+    if not token or len(token) > longest or not token.isascii():
         raise MalformedToken("not a compact token of acceptable size")
     parts = token.encode("ascii").split(b".")
     if len(parts) != 3:

@@ -3,13 +3,14 @@ Public keys as they arrive in a JWK Set, taken one by one and strictly (RFC 7517
 
 `joserfc` gives up on a whole set for one odd member and takes private and symmetric keys; here an entry that cannot serve is
 ignored, counted by its fault and does not spoil its neighbours. This is the only place where keys enter the verifier.
+`collect_keys` also serves those to whom other kinds of keys are usable.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
@@ -24,7 +25,12 @@ __all__ = [
     "Fault",
     "KeySet",
     "UnusableKeySet",
+    "collect_keys",
     "import_public_key",
+    "is_coordinate",
+    "is_for_signatures",
+    "is_for_verifying",
+    "is_public",
     "parse_key_set",
 ]
 
@@ -36,6 +42,10 @@ MAX_KEYS: Final = 256
 
 Fault = Literal["form", "private", "kty", "crv", "kid", "alg", "use", "key_ops", "coordinates", "point", "shared_kid"]
 """Why an entry of a set is ignored."""
+
+_Key = TypeVar("_Key")
+_Key_co = TypeVar("_Key_co", covariant=True)
+_Kid = TypeVar("_Kid", bound=str | None)
 
 _COORDINATE_LENGTH: Final = 43
 _PUBLIC_MEMBERS: Final = ("kty", "crv", "x", "y")
@@ -51,9 +61,9 @@ class UnusableKeySet(ValueError):
         ignored: how many entries were ignored for which fault; empty when the document is no JWK Set at all.
     """
 
-    ignored: Mapping[Fault, int]
+    ignored: Mapping[str, int]
 
-    def __init__(self, text: str, ignored: Mapping[Fault, int] = MappingProxyType({})) -> None:
+    def __init__(self, text: str, ignored: Mapping[str, int] = MappingProxyType({})) -> None:
         """
         Say in *text*, in words of our own, what is wrong.
         """
@@ -62,15 +72,15 @@ class UnusableKeySet(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeySet(Mapping[str, PublicKey]):
+class KeySet(Mapping[str, _Key_co]):
     """
     The usable keys of a JWK Set by their `kid`, and how many entries were ignored for which fault.
     """
 
-    by_kid: Mapping[str, PublicKey]
-    ignored: Mapping[Fault, int]
+    by_kid: Mapping[str, _Key_co]
+    ignored: Mapping[str, int]
 
-    def __getitem__(self, kid: str) -> PublicKey:
+    def __getitem__(self, kid: str) -> _Key_co:
         return self.by_kid[kid]
 
     def __iter__(self) -> Iterator[str]:
@@ -93,12 +103,25 @@ def import_public_key(jwk: object) -> tuple[str, PublicKey] | None:
     return examined if isinstance(examined, tuple) else None
 
 
-def parse_key_set(body: bytes) -> KeySet:
+def parse_key_set(body: bytes) -> KeySet[PublicKey]:
     """
-    Read a JWK Set document (RFC 7517 section 5).
+    Read a JWK Set document (RFC 7517 section 5); entries that `import_public_key` would not take are ignored.
 
-    Entries that `import_public_key` would not take are ignored. A `kid` that two entries name, usable or not, is unusable:
-    nobody can tell which of them is meant. `{"keys": []}` is a valid, empty set: the issuer withdrew all keys.
+    Raises:
+        UnusableKeySet: for a document that brings no keys, see `collect_keys`.
+    """
+    keys, ignored = collect_keys(body, _examine)
+    return KeySet(MappingProxyType(dict(keys)), ignored)
+
+
+def collect_keys(
+    body: bytes, examine: Callable[[object], tuple[_Kid, _Key] | str]
+) -> tuple[list[tuple[_Kid, _Key]], Mapping[str, int]]:
+    """
+    Read a JWK Set document, and return its usable keys and how many entries were ignored for which fault.
+
+    *examine* takes one entry and returns its `kid` and the key, or its fault. A `kid` that two entries name, usable or not, is
+    unusable: nobody can tell which of them is meant. `{"keys": []}` is a valid, empty set: the issuer withdrew all keys.
 
     Raises:
         UnusableKeySet: for more than 64 KiB or 256 entries, for anything but one strict JSON object with an array `keys`, and
@@ -106,20 +129,55 @@ def parse_key_set(body: bytes) -> KeySet:
     """
     entries = _entries(body)
     named = Counter(entry["kid"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("kid"), str))
-    by_kid: dict[str, PublicKey] = {}
-    ignored: Counter[Fault] = Counter()
+    keys: list[tuple[_Kid, _Key]] = []
+    ignored: Counter[str] = Counter()
     for entry in entries:
-        examined = _examine(entry)
-        if not isinstance(examined, tuple):
+        examined = examine(entry)
+        if isinstance(examined, str):
             ignored[examined] += 1
-        elif named[examined[0]] > 1:
+        elif examined[0] is not None and named[examined[0]] > 1:
             ignored["shared_kid"] += 1
         else:
-            by_kid[examined[0]] = examined[1]
-    if entries and not by_kid:
+            keys.append(examined)
+    if entries and not keys:
         faults = ", ".join(f"{fault}: {count}" for fault, count in sorted(ignored.items()))
         raise UnusableKeySet(f"no entry is usable ({faults})", MappingProxyType(ignored))
-    return KeySet(MappingProxyType(by_kid), MappingProxyType(ignored))
+    return keys, MappingProxyType(ignored)
+
+
+def is_public(jwk: Mapping[str, Any]) -> bool:
+    """
+    Tell whether a key has no private member, of whatever type it is: one that was published with it is compromised.
+    """
+    return _PRIVATE_MEMBERS.isdisjoint(jwk)
+
+
+def is_for_signatures(jwk: Mapping[str, Any]) -> bool:
+    """
+    Tell whether `use` allows signatures, as it does where it is absent (RFC 7517 section 4.2).
+    """
+    return bool(jwk.get("use", "sig") == "sig")
+
+
+def is_for_verifying(jwk: Mapping[str, Any]) -> bool:
+    """
+    Tell whether `key_ops` allows verifying, as it does where it is absent (RFC 7517 section 4.3).
+    """
+    operations = jwk.get("key_ops", ["verify"])
+    return isinstance(operations, list) and all(isinstance(name, str) for name in operations) and "verify" in operations
+
+
+def is_coordinate(value: object) -> bool:
+    """
+    Tell whether *value* is 32 octets in canonical base64url, as a coordinate on P-256 or Ed25519 is written.
+    """
+    if not isinstance(value, str) or len(value) != _COORDINATE_LENGTH or not value.isascii():
+        return False
+    try:
+        b64url_decode(value.encode("ascii"))
+    except MalformedToken:
+        return False
+    return True
 
 
 def _entries(body: bytes) -> list[Any]:
@@ -136,30 +194,16 @@ def _entries(body: bytes) -> list[Any]:
     return entries
 
 
-def _is_for_verifying(operations: object) -> bool:
-    return isinstance(operations, list) and all(isinstance(name, str) for name in operations) and "verify" in operations
-
-
-def _is_coordinate(value: object) -> bool:
-    if not isinstance(value, str) or len(value) != _COORDINATE_LENGTH or not value.isascii():
-        return False
-    try:
-        b64url_decode(value.encode("ascii"))
-    except MalformedToken:
-        return False
-    return True
-
-
 # In this order; members that may be absent are given an acceptable value in that case (RFC 7517 section 4).
 _RULES: Final[tuple[tuple[Fault, Callable[[dict[str, Any]], bool]], ...]] = (
-    ("private", _PRIVATE_MEMBERS.isdisjoint),
+    ("private", is_public),
     ("kty", lambda jwk: jwk.get("kty") == "EC"),
     ("crv", lambda jwk: jwk.get("crv") == "P-256"),
     ("kid", lambda jwk: is_kid(jwk.get("kid"))),
     ("alg", lambda jwk: jwk.get("alg", ALGORITHM) == ALGORITHM),
-    ("use", lambda jwk: jwk.get("use", "sig") == "sig"),
-    ("key_ops", lambda jwk: _is_for_verifying(jwk.get("key_ops", ["verify"]))),
-    ("coordinates", lambda jwk: _is_coordinate(jwk.get("x")) and _is_coordinate(jwk.get("y"))),
+    ("use", is_for_signatures),
+    ("key_ops", is_for_verifying),
+    ("coordinates", lambda jwk: is_coordinate(jwk.get("x")) and is_coordinate(jwk.get("y"))),
 )
 
 

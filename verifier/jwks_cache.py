@@ -7,18 +7,17 @@ The decisions of the JWKS cache, without any I/O: what is answered for a `kid` a
                   the state after something happened
 
 Instants are seconds of a monotonic clock. A set's time counts from the instant its fetch began, so that a slow answer is not
-trusted for longer (RFC 9111 section 4.2.3).
+trusted for longer (RFC 9111 section 4.2.3). What a key is, and how a document is read, the decisions need not know.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Generic, Literal, TypeVar
 
 from .cache_control import CachePolicy, parse_cache_control, response_age
-from .es256 import PublicKey
 from .fetch import FetchResponse
-from .jwk import KeySet, parse_key_set
+from .jwk import KeySet
 
 __all__ = [
     "ATTEMPT_INTERVAL_S",
@@ -40,6 +39,8 @@ __all__ = [
 ATTEMPT_INTERVAL_S: Final = 30
 """No fetch begins sooner than this after the last one began, however that one ended."""
 
+_Key = TypeVar("_Key")
+
 _REFRESH_FROM: Final = 0.8
 _MAX_ETAG_CHARACTERS: Final = 256
 _ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
@@ -52,7 +53,7 @@ class UnusableAnswer(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKeys:
+class StoredKeys(Generic[_Key]):
     """
     A key set, what it came with, and the instants that follow from it.
 
@@ -66,7 +67,7 @@ class StoredKeys:
         usable_until: until when it serves although fetching fails.
     """
 
-    key_set: KeySet
+    key_set: KeySet[_Key]
     etag: str | None
     policy: CachePolicy
     since: float
@@ -76,7 +77,7 @@ class StoredKeys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheState:
+class CacheState(Generic[_Key]):
     """
     All that is known of an issuer's keys at a moment.
 
@@ -92,7 +93,7 @@ class CacheState:
         is_closed: whether the cache has been ended.
     """
 
-    stored: StoredKeys | None = None
+    stored: StoredKeys[_Key] | None = None
     attempts: int = 0
     attempted_at: float | None = None
     in_flight: bool = False
@@ -124,7 +125,7 @@ class CacheState:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Generic[_Key]):
     """
     What becomes of one look-up.
 
@@ -135,13 +136,13 @@ class Decision:
         no_cache: whether that fetch is to pass by the caches on its way.
     """
 
-    key: PublicKey | None = None
+    key: _Key | None = None
     refusal: Literal["key", "keys_unavailable"] | None = None
     fetch: bool = False
     no_cache: bool = False
 
 
-def look_up(state: CacheState, kid: str, now: float) -> Decision:
+def look_up(state: CacheState[_Key], kid: str, now: float) -> Decision[_Key]:
     """
     Decide what is answered for *kid*.
 
@@ -166,7 +167,7 @@ def look_up(state: CacheState, kid: str, now: float) -> Decision:
     return Decision(refusal="keys_unavailable")
 
 
-def request_headers(state: CacheState, *, no_cache: bool) -> dict[str, str]:
+def request_headers(state: CacheState[_Key], *, no_cache: bool) -> dict[str, str]:
     """
     Return the header fields to ask with: conditionally when there is something to renew (RFC 9110 section 13.1.2).
     """
@@ -178,14 +179,14 @@ def request_headers(state: CacheState, *, no_cache: bool) -> dict[str, str]:
     return headers
 
 
-def began(state: CacheState, now: float) -> CacheState:
+def began(state: CacheState[_Key], now: float) -> CacheState[_Key]:
     """
     Return the state after a fetch began at *now*.
     """
     return replace(state, attempts=state.attempts + 1, attempted_at=now, in_flight=True)
 
 
-def renewed(state: CacheState, stored: StoredKeys) -> CacheState:
+def renewed(state: CacheState[_Key], stored: StoredKeys[_Key]) -> CacheState[_Key]:
     """
     Return the state after the fetch in flight brought or renewed *stored*.
     """
@@ -194,21 +195,21 @@ def renewed(state: CacheState, stored: StoredKeys) -> CacheState:
     return replace(state, stored=stored, in_flight=False, error=None, changed_at=changed_at)
 
 
-def failed(state: CacheState, error: str) -> CacheState:
+def failed(state: CacheState[_Key], error: str) -> CacheState[_Key]:
     """
     Return the state after the fetch in flight failed for the reason *error*: the stored keys stay.
     """
     return replace(state, in_flight=False, failures=state.failures + 1, error=error)
 
 
-def abandoned(state: CacheState) -> CacheState:
+def abandoned(state: CacheState[_Key]) -> CacheState[_Key]:
     """
     Return the state after the fetch in flight was lost with its process or event loop: as if it had not begun.
     """
     return replace(state, in_flight=False, attempted_at=None)
 
 
-def used(state: CacheState, kid: str, now: float) -> CacheState:
+def used(state: CacheState[_Key], kid: str, now: float) -> CacheState[_Key]:
     """
     Return the state after a token under *kid* proved valid at *now*.
 
@@ -220,16 +221,23 @@ def used(state: CacheState, kid: str, now: float) -> CacheState:
     return replace(state, used_kid=kid, changed_at=state.changed_at if state.used_kid is None else now)
 
 
-def closed(state: CacheState) -> CacheState:
+def closed(state: CacheState[_Key]) -> CacheState[_Key]:
     """
     Return the state after the end: nothing is stored, nothing serves, nothing begins.
     """
     return replace(state, stored=None, in_flight=False, changed_at=None, is_closed=True)
 
 
-def read_answer(stored: StoredKeys | None, answer: FetchResponse, *, at: float, wall_clock: float) -> StoredKeys:
+def read_answer(
+    stored: StoredKeys[_Key] | None,
+    answer: FetchResponse,
+    *,
+    parse: Callable[[bytes], KeySet[_Key]],
+    at: float,
+    wall_clock: float,
+) -> StoredKeys[_Key]:
     """
-    Read what an answer brings; the fetch began at *at*, when the wall clock showed *wall_clock*.
+    Read what an answer brings, its document by *parse*; the fetch began at *at*, when the wall clock showed *wall_clock*.
 
     Only 200 with a JWK Set, and 304 for a set that was asked for with its ETag, bring anything (D19); what a redirect, an error,
     206 or a page of HTML says about caching is not looked at. A 304 without Cache-Control renews on the terms stored (RFC 9111
@@ -244,7 +252,7 @@ def read_answer(stored: StoredKeys | None, answer: FetchResponse, *, at: float, 
         first.setdefault(name.lower(), value)
     policy = parse_cache_control(lines)
     if answer.status == 200:
-        key_set, etag = parse_key_set(answer.body), _etag(first)
+        key_set, etag = parse(answer.body), _etag(first)
     elif answer.status == 304 and stored is not None and stored.etag is not None:
         key_set, etag = stored.key_set, stored.etag
         policy = policy if lines else stored.policy

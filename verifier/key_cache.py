@@ -7,12 +7,12 @@ How a fetch is run and waited for is left to the shells.
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from .errors import CustomerContextError
-from .es256 import PublicKey
 from .fetch import FetchResponse, check_url
 from .flight import Flight
+from .jwk import KeySet
 from .jwks_cache import (
     CacheState,
     abandoned,
@@ -30,23 +30,26 @@ from .process_lock import ProcessLock
 
 __all__ = ["KeyCache"]
 
+_Key = TypeVar("_Key")
+
 # Stands where none has begun yet; nobody ever waits for it.
 _NO_FLIGHT: Final = Flight(number=0, headers={}, began_at=0.0, wall_clock=0.0, loop=None)
 _NO_FLIGHT.land()
 
 
-class KeyCache:
+class KeyCache(Generic[_Key]):
     """
     The state of one issuer's keys, changed by one caller at a time. Nothing here waits for the network.
 
-    *start* sees to it that a flight ends in `succeed` or `fail`, without waiting for that itself; *current_loop* tells on which
-    event loop it will run, if on any.
+    *parse* reads a document, see `jwk.collect_keys`. *start* sees to it that a flight ends in `succeed` or `fail`, without
+    waiting for that itself; *current_loop* tells on which event loop it will run, if on any.
     """
 
     def __init__(
         self,
         url: str,
         *,
+        parse: Callable[[bytes], KeySet[_Key]],
         now: Callable[[], float],
         monotonic: Callable[[], float],
         denied_kids: Collection[str],
@@ -55,16 +58,17 @@ class KeyCache:
     ) -> None:
         check_url(url)
         self.url = url
+        self._parse = parse
         self._now = now
         self._monotonic = monotonic
         self._denied_kids = frozenset(denied_kids)
         self._start = start
         self._current_loop = current_loop
-        self._state = CacheState()
+        self._state: CacheState[_Key] = CacheState()
         self._flight = _NO_FLIGHT
         self._lock = ProcessLock()
 
-    def look_up(self, kid: str) -> PublicKey | Flight:
+    def look_up(self, kid: str) -> _Key | Flight:
         """
         Return the key for *kid*, or the flight that has to end before it can be looked up again.
 
@@ -141,7 +145,7 @@ class KeyCache:
             Exception: of any type, for an answer that brings no keys or has not the documented form; then `fail` is next.
         """
         before = self._state.stored
-        stored = read_answer(before, answer, at=flight.began_at, wall_clock=flight.wall_clock)
+        stored = read_answer(before, answer, parse=self._parse, at=flight.began_at, wall_clock=flight.wall_clock)
         with self._lock():
             is_current = self._is_current(flight)
             if is_current:

@@ -45,7 +45,7 @@ def report_failure(url: str, error: BaseException) -> None:
         _report_private(url, error.ignored["private"])
 
 
-def report_keys(url: str, before: Collection[str], after: KeySet) -> None:
+def report_keys(url: str, before: Collection[str], after: KeySet[object]) -> None:
     """
     Tell what changed with a fetch: aloud when every key was withdrawn, or a private key was published.
     """

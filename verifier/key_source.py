@@ -10,18 +10,21 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from .errors import CustomerContextError
 from .es256 import PublicKey
 from .fetch import AsyncFetch, AsyncHTTPFetch, Fetch, HTTPFetch
 from .flight import Flight
+from .jwk import KeySet, parse_key_set
 from .key_cache import KeyCache
 
 __all__ = ["WAIT_LIMIT_S", "AsyncKeySource", "KeySource"]
 
 WAIT_LIMIT_S: Final = 10.0
 """Longest a caller waits for a fetch; the default ones end after 5 seconds by themselves."""
+
+_Key = TypeVar("_Key")
 
 # One look-up may find a fetch lost with its event loop, run the next one and look up again; more is not plausible.
 _MAX_LOOK_UPS: Final = 4
@@ -70,7 +73,9 @@ class KeySource:
             raise TypeError("an asynchronous fetch needs the asynchronous verifier")
         self._wait_limit_s = wait_limit_s
         self._start_run = start
-        self._cache = KeyCache(url, now=now, monotonic=monotonic, denied_kids=denied_kids, start=self._start)
+        self._cache = KeyCache(
+            url, parse=parse_key_set, now=now, monotonic=monotonic, denied_kids=denied_kids, start=self._start
+        )
 
     def key(self, kid: str) -> PublicKey:
         """
@@ -134,15 +139,18 @@ class KeySource:
             self._cache.fail(flight, error)
 
 
-class AsyncKeySource:
+class AsyncKeySource(Generic[_Key]):
     """
     The keys of one issuer for an asyncio program; it may serve several event loops, one after the other or at once.
+
+    Unlike the blocking one it is also used for the keys of others than this project's issuer, whatever form they have.
     """
 
     def __init__(
         self,
         url: str,
         *,
+        parse: Callable[[bytes], KeySet[_Key]],
         fetch: AsyncFetch | None = None,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -150,7 +158,9 @@ class AsyncKeySource:
         wait_limit_s: float = WAIT_LIMIT_S,
     ) -> None:
         """
-        Build a source; nothing is fetched yet, and no event loop is needed. See `KeySource` for the arguments.
+        Build a source; nothing is fetched yet, and no event loop is needed. See `KeySource` for the other arguments.
+
+        *parse* reads a document, or raises an exception for one that brings no keys: see `jwk.collect_keys`.
         """
         self._fetch = AsyncHTTPFetch() if fetch is None else fetch
         if not callable(self._fetch):
@@ -159,6 +169,7 @@ class AsyncKeySource:
         self._tasks: set[asyncio.Task[None]] = set()
         self._cache = KeyCache(
             url,
+            parse=parse,
             now=now,
             monotonic=monotonic,
             denied_kids=denied_kids,
@@ -166,7 +177,7 @@ class AsyncKeySource:
             current_loop=asyncio.get_running_loop,
         )
 
-    async def key(self, kid: str) -> PublicKey:
+    async def key(self, kid: str) -> _Key:
         """
         Return the key for *kid*; see `KeySource.key`. A cancelled caller leaves the fetch to the others.
         """

@@ -11,8 +11,10 @@ from typing import Any, Self
 from .claims import ConfirmedBy
 from .context import CustomerContext
 from .demand import NOT_GIVEN, NotGiven, demand_of
+from .es256 import PublicKey
 from .fetch import AsyncFetch, Fetch
 from .fixed_key_source import FixedKeySource
+from .jwk import parse_key_set
 from .key_source import AsyncKeySource, KeySource
 from .levels import Level
 from .procedure import Candidate
@@ -200,8 +202,10 @@ class AsyncCustomerContextVerifier(Shell):
             now=now,
         )
         never = denied(denied_kids)
-        self._keys: AsyncKeySource | FixedKeySource = (
-            AsyncKeySource(self._jwks_url, fetch=fetch, now=now, monotonic=monotonic, denied_kids=never)
+        self._keys: AsyncKeySource[PublicKey] | FixedKeySource = (
+            AsyncKeySource(
+                self._jwks_url, parse=parse_key_set, fetch=fetch, now=now, monotonic=monotonic, denied_kids=never
+            )
             if jwks is None
             else FixedKeySource(jwks, denied_kids=never)
         )

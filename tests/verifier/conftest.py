@@ -26,6 +26,7 @@ from verifier import (
     MemoryReplayStore,
 )
 from verifier.fetch import FetchResponse
+from verifier.jwk import parse_key_set
 from verifier.key_source import AsyncKeySource, KeySource
 
 FIXTURE = json.loads((Path(__file__).parents[1] / "data" / "fixture.json").read_text())
@@ -189,7 +190,7 @@ class AwaitedKeys:
 
     def __init__(self, issuer: ScriptedIssuer, clock: StillClock, **options: Any) -> None:
         usual = {"fetch": issuer.async_fetch, "now": lambda: FIXTURE["now"], "monotonic": clock}
-        self.source = AsyncKeySource(JWKS_URL, **(usual | options))
+        self.source = AsyncKeySource(JWKS_URL, parse=parse_key_set, **(usual | options))
         self.runner = asyncio.Runner()
 
     def key(self, kid: str) -> object:

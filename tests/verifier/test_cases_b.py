@@ -172,7 +172,9 @@ class Real:
             source = KeySource(url, fetch=HTTPFetch(deadline_s=deadline_s), **options)
             self.key, self.used = source.key, source.used
         else:
-            self._awaited = AsyncKeySource(url, fetch=AsyncHTTPFetch(deadline_s=deadline_s), **options)
+            self._awaited = AsyncKeySource(
+                url, parse=parse_key_set, fetch=AsyncHTTPFetch(deadline_s=deadline_s), **options
+            )
             self.key, self.used = self._key, lambda _kid: None
 
     def _key(self, kid: str) -> object:
@@ -303,7 +305,7 @@ def test_b13_cached_keys_answer_meanwhile(raw_server, still_clock):
 
     async def main(port: int) -> tuple[bool, object, str]:
         url = f"http://127.0.0.1:{port}/.well-known/jwks.json"
-        source = AsyncKeySource(url, monotonic=still_clock)
+        source = AsyncKeySource(url, parse=parse_key_set, monotonic=still_clock)
         await source.key("k1")
         still_clock.at = 40
         unknown = asyncio.create_task(source.key("k3"))
@@ -366,7 +368,9 @@ def test_b16_one_fetch_under_load(raw_server, still_clock):
         return "accept"
 
     async def main(port: int) -> list[tuple[set[str], int]]:
-        source = AsyncKeySource(f"http://127.0.0.1:{port}/.well-known/jwks.json", monotonic=still_clock)
+        source = AsyncKeySource(
+            f"http://127.0.0.1:{port}/.well-known/jwks.json", parse=parse_key_set, monotonic=still_clock
+        )
         steps = []
         for at in (0, 301):
             still_clock.at = at

@@ -156,6 +156,19 @@ def test_the_length_is_bounded_exactly():
         parse_compact(prefix + "A" * (room + 1))
 
 
+def test_a_reader_of_longer_tokens_says_so():
+    """
+    What others sign may be longer than this project's own tokens; a bound of the caller's takes the place of the usual one.
+    """
+    text = token_of(HEADER, {"x": "y" * MAX_TOKEN_LENGTH})
+
+    assert parse_compact(text, longest=len(text)).kid == "k1"
+    with pytest.raises(MalformedToken):
+        parse_compact(text, longest=len(text) - 1)
+    with pytest.raises(MalformedToken):
+        parse_compact(text)
+
+
 def test_the_header_is_bounded():
     """
     A header that encodes to 1024 characters is read, a longer one is not.

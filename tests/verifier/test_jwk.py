@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc.jwk import ECKey, KeySet
 
 from verifier.compact import b64url_encode
-from verifier.jwk import UnusableKeySet, import_public_key, parse_key_set
+from verifier.jwk import UnusableKeySet, collect_keys, import_public_key, parse_key_set
 
 K1, K2 = json.loads((Path(__file__).parents[1] / "data" / "fixture.json").read_text())["jwks"]["keys"]
 SHARED = Path(__file__).parents[3] / "shared" / "cases" / "data"
@@ -182,6 +182,23 @@ def test_one_key_may_have_two_names():
     The same key under two kids is two entries, each of them usable.
     """
     assert set(parse_key_set(document(K1, {**K1, "kid": "old-name"}))) == {"k1", "old-name"}
+
+
+def test_what_is_usable_may_be_decided_elsewhere():
+    """
+    Whoever takes other kinds of keys says which, and whether they need a kid; a shared kid and an empty harvest stay what they are.
+    """
+    entries = [{"kty": "oct"}, {"kty": "RSA", "n": 1}, {"kty": "RSA", "n": 2, "kid": "a"}, {"kty": "x", "kid": "a"}]
+
+    def examine(entry: dict[str, object]) -> tuple[object, object] | str:
+        return (entry.get("kid"), entry["n"]) if entry["kty"] == "RSA" else "kty"
+
+    keys, ignored = collect_keys(document(*entries), examine)
+
+    assert keys == [(None, 1)]
+    assert ignored == {"kty": 2, "shared_kid": 1}
+    with pytest.raises(UnusableKeySet):
+        collect_keys(document(entries[0]), examine)
 
 
 def test_an_empty_set_is_valid():

@@ -3,13 +3,14 @@ The decisions of the JWKS cache as plain functions of state and time (D19).
 """
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from verifier.cache_control import CachePolicy
 from verifier.fetch import FetchResponse
-from verifier.jwk import UnusableKeySet
+from verifier.jwk import UnusableKeySet, parse_key_set
 from verifier.jwks_cache import (
     CacheState,
     Decision,
@@ -28,6 +29,7 @@ from verifier.jwks_cache import (
 
 JWKS = json.loads((Path(__file__).parents[1] / "data" / "fixture.json").read_text())["jwks"]
 NOON = 1767225600.0
+read = partial(read_answer, parse=parse_key_set)
 FETCH = Decision(fetch=True)
 FORCED = Decision(fetch=True, no_cache=True)
 WAIT = Decision()
@@ -41,7 +43,7 @@ def answer(status: int = 200, body: bytes | None = None, **headers: str) -> Fetc
 
 
 def fetched(state: CacheState, at: float, what: FetchResponse) -> CacheState:
-    stored = read_answer(state.stored, what, at=at, wall_clock=NOON)
+    stored = read(state.stored, what, at=at, wall_clock=NOON)
     return renewed(began(state, at), stored)
 
 
@@ -227,7 +229,7 @@ def test_a_change_is_settled_by_a_fetch_that_began_later():
     on_its_way = used(began(used(fetched(CacheState(), 0, answer()), "k1", 5), 39), "k2", 40)
 
     assert failed(began(seen, 40), "status 500").changed_at == 40
-    assert renewed(on_its_way, read_answer(None, answer(), at=39, wall_clock=NOON)).changed_at == 40
+    assert renewed(on_its_way, read(None, answer(), at=39, wall_clock=NOON)).changed_at == 40
     assert fetched(seen, 40, answer()).changed_at is None
 
 
@@ -274,7 +276,7 @@ def test_an_etag_that_is_none_is_not_sent_back(etag: str):
     """
     What is no entity tag (RFC 9110 section 8.8.3), or an unreasonable one, is dropped; the keys are taken all the same.
     """
-    stored = read_answer(None, answer(ETag=etag), at=0, wall_clock=NOON)
+    stored = read(None, answer(ETag=etag), at=0, wall_clock=NOON)
 
     assert stored.etag is None
     assert len(stored.key_set) == 2
@@ -284,12 +286,10 @@ def test_304_renews():
     """
     jwks-format: a 304 keeps keys and ETag and counts anew, on its own terms or else on those stored.
     """
-    stored = read_answer(
-        None, answer(ETag='"v1"', Cache_Control="max-age=60, stale-if-error=60"), at=0, wall_clock=NOON
-    )
+    stored = read(None, answer(ETag='"v1"', Cache_Control="max-age=60, stale-if-error=60"), at=0, wall_clock=NOON)
 
-    silent = read_answer(stored, FetchResponse(304, (), b""), at=50, wall_clock=NOON)
-    spoken = read_answer(
+    silent = read(stored, FetchResponse(304, (), b""), at=50, wall_clock=NOON)
+    spoken = read(
         stored, FetchResponse(304, [("cache-control", "max-age=90"), ("ETag", '"v2"')], b""), at=50, wall_clock=NOON
     )
 
@@ -304,10 +304,10 @@ def test_304_for_nothing_is_a_failure(stored: FetchResponse | None):
     """
     A 304 for a request that was not conditional brings nothing.
     """
-    before = None if stored is None else read_answer(None, stored, at=0, wall_clock=NOON)
+    before = None if stored is None else read(None, stored, at=0, wall_clock=NOON)
 
     with pytest.raises(UnusableAnswer):
-        read_answer(before, FetchResponse(304, (), b""), at=1, wall_clock=NOON)
+        read(before, FetchResponse(304, (), b""), at=1, wall_clock=NOON)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_only_200_brings_keys(status: int):
     B11: whatever the body and the caching headers of another answer are, it is a failure.
     """
     with pytest.raises(UnusableAnswer):
-        read_answer(None, answer(status, ETag='"v1"', Cache_Control="max-age=600"), at=0, wall_clock=NOON)
+        read(None, answer(status, ETag='"v1"', Cache_Control="max-age=600"), at=0, wall_clock=NOON)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>maintenance</html>", b'{"message": "error"}', b'{"keys": [null]}'])
@@ -327,7 +327,7 @@ def test_200_with_another_body_is_a_failure(body: bytes):
     B11: a page or an error object with status 200 is unusable, and what it says about caching is not looked at.
     """
     with pytest.raises(UnusableKeySet):
-        read_answer(None, answer(body=body, Cache_Control="max-age=86400"), at=0, wall_clock=NOON)
+        read(None, answer(body=body, Cache_Control="max-age=86400"), at=0, wall_clock=NOON)
 
 
 def test_time_counts_from_the_beginning_of_the_fetch():
@@ -338,7 +338,7 @@ def test_time_counts_from_the_beginning_of_the_fetch():
         Cache_Control="max-age=120, stale-if-error=60", Date="Thu, 01 Jan 2026 00:00:00 GMT", Age="5", ETag='"v1"'
     )
 
-    stored = read_answer(None, sent, at=1000, wall_clock=NOON + 10)
+    stored = read(None, sent, at=1000, wall_clock=NOON + 10)
 
     assert stored == StoredKeys(
         key_set=stored.key_set,
@@ -357,7 +357,7 @@ def test_the_first_of_two_ages_counts():
     """
     lines = [("Age", "10"), ("age", "20"), ("CACHE-CONTROL", "public"), ("cache-control", "max-age=100")]
 
-    stored = read_answer(None, FetchResponse(200, lines, answer().body), at=0, wall_clock=NOON)
+    stored = read(None, FetchResponse(200, lines, answer().body), at=0, wall_clock=NOON)
 
     assert stored.fresh_until == 90
 

@@ -9,6 +9,7 @@ import pytest
 from verifier.errors import CustomerContextError
 from verifier.fetch import FetchError
 from verifier.flight import Flight
+from verifier.jwk import parse_key_set
 from verifier.key_cache import KeyCache
 
 URL = "https://issuer.test/.well-known/jwks.json"
@@ -19,7 +20,9 @@ def test_a_fetch_that_fails_while_a_caller_is_on_its_way(still_clock, monkeypatc
     A caller that saw a fetch in flight decides again once it is its turn, and does not wait for one that has failed.
     """
     started: list[Flight] = []
-    cache = KeyCache(URL, now=still_clock, monotonic=still_clock, denied_kids=(), start=started.append)
+    cache = KeyCache(
+        URL, parse=parse_key_set, now=still_clock, monotonic=still_clock, denied_kids=(), start=started.append
+    )
     flight = cache.look_up("k1")
     lock = cache._lock
 
@@ -42,7 +45,9 @@ def test_two_callers_share_a_flight(still_clock):
     The second caller gets the flight that the first one started, and what it ends with is the same for both.
     """
     started: list[Flight] = []
-    cache = KeyCache(URL, now=still_clock, monotonic=still_clock, denied_kids=(), start=started.append)
+    cache = KeyCache(
+        URL, parse=parse_key_set, now=still_clock, monotonic=still_clock, denied_kids=(), start=started.append
+    )
 
     first, second = cache.look_up("k1"), cache.renew()
     cache.fail(first, FetchError("down"))
@@ -67,7 +72,9 @@ def test_a_clock_that_fails_leaves_no_fetch_behind(still_clock):
             raise at
         return at
 
-    cache = KeyCache(URL, now=wall_clock, monotonic=still_clock, denied_kids=(), start=started.append)
+    cache = KeyCache(
+        URL, parse=parse_key_set, now=wall_clock, monotonic=still_clock, denied_kids=(), start=started.append
+    )
 
     with pytest.raises(ZeroDivisionError):
         cache.look_up("k1")

@@ -5,6 +5,7 @@ What both key sources do alike: when they fetch, what they answer meanwhile, and
 import asyncio
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from verifier.errors import CustomerContextError
 from verifier.fetch import FetchError, FetchResponse
+from verifier.jwk import parse_key_set
 from verifier.key_source import AsyncKeySource, KeySource
 
 JWKS = json.loads((Path(__file__).parents[1] / "data" / "fixture.json").read_text())["jwks"]
@@ -227,7 +229,7 @@ def test_the_state_tells_an_operator_everything(key_source, scripted_issuer, sti
 
 
 @pytest.mark.parametrize("url", ["http://issuer.test/jwks.json", "issuer.test", "https://issuer.test/jwks.json?x"])
-@pytest.mark.parametrize("source", [KeySource, AsyncKeySource])
+@pytest.mark.parametrize("source", [KeySource, partial(AsyncKeySource, parse=parse_key_set)], ids=["sync", "async"])
 def test_a_source_needs_a_url_to_fetch_from(source, url: str):
     """
     A URL that keys are not fetched from is a mistake found at construction.
@@ -249,7 +251,7 @@ def test_a_source_needs_a_fetch_of_its_kind(scripted_issuer):
         with pytest.raises(TypeError):
             KeySource(URL, fetch=fetch)
     with pytest.raises(TypeError):
-        AsyncKeySource(URL, fetch="fetch")
+        AsyncKeySource(URL, parse=parse_key_set, fetch="fetch")
 
 
 def test_the_default_fetch_is_real_http(raw_server):
@@ -265,7 +267,7 @@ def test_the_default_fetch_is_real_http(raw_server):
     url = f"http://127.0.0.1:{raw_server.start(answer)}/.well-known/jwks.json"
 
     blocking = KeySource(url).key("k1")
-    awaited = asyncio.run(AsyncKeySource(url).key("k1"))
+    awaited = asyncio.run(AsyncKeySource(url, parse=parse_key_set).key("k1"))
 
     assert blocking.public_numbers() == awaited.public_numbers()
 

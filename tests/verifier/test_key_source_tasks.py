@@ -13,13 +13,14 @@ import pytest
 
 from verifier.errors import CustomerContextError
 from verifier.fetch import FetchError
+from verifier.jwk import parse_key_set
 from verifier.key_source import AsyncKeySource
 
 URL = "https://issuer.test/.well-known/jwks.json"
 
 
 def async_source(issuer, clock=lambda: 0.0, **options: Any) -> AsyncKeySource:
-    return AsyncKeySource(URL, fetch=issuer.async_fetch, monotonic=clock, **options)
+    return AsyncKeySource(URL, parse=parse_key_set, fetch=issuer.async_fetch, monotonic=clock, **options)
 
 
 def test_many_tasks_share_one_fetch(scripted_issuer):
