@@ -186,7 +186,7 @@ def test_one_key_may_have_two_names():
 
 def test_what_is_usable_may_be_decided_elsewhere():
     """
-    Whoever takes other kinds of keys says which, and whether they need a kid; a shared kid and an empty harvest stay what they are.
+    Whoever takes other kinds of keys says which, and whether they need a kid; a kid that two share stays unusable.
     """
     entries = [{"kty": "oct"}, {"kty": "RSA", "n": 1}, {"kty": "RSA", "n": 2, "kid": "a"}, {"kty": "x", "kid": "a"}]
 
