@@ -22,7 +22,7 @@ DOORS = {
     "verifier": {
         "click": ["cli*.py"],
         "cryptography": ["*"],
-        "httpx2": ["fetch.py"],
+        "httpx2": ["round_trip.py"],
         "joserfc": ["jwk.py"],
         "redis": ["replay_redis_*.py"],
         "rfc8785": ["action.py"],
