@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .errors import CustomerContextError
+from .errors import CustomerContextError, PointingTo
 
 __all__ = ["MAX_AUTHORIZATION_LENGTH", "bearer_token"]
 
@@ -17,7 +17,7 @@ MAX_AUTHORIZATION_LENGTH: Final = 16_384
 _CREDENTIALS: Final = re.compile(r"(?i:Bearer) ++([A-Za-z0-9\-._~+/]++=*+)", re.ASCII)
 
 
-def bearer_token(authorization: str | Sequence[str] | None) -> str:
+def bearer_token(authorization: str | Sequence[str] | None, *, resource_metadata: str | None = None) -> str:
     """
     Return the token of a request from its `Authorization` header: one value, or all values as a list.
 
@@ -25,15 +25,20 @@ def bearer_token(authorization: str | Sequence[str] | None) -> str:
     and the number of spaces after it do not matter (D17); spaces and tabs around the value are dropped. The token has the
     characters of RFC 6750's b64token, which is all that is known of it.
 
+    Where an API publishes metadata of itself, *resource_metadata* is the URL of it, for whoever comes without a token (RFC 9728
+    section 5.1).
+
     Raises:
         CustomerContextError: `missing` when there is no value, or one that is empty; `request` for everything else that is not
             one str of Bearer and one token: two values, also joined by a comma, another scheme, a scheme alone, a control or
-            non-ASCII character, a value above `MAX_AUTHORIZATION_LENGTH`, octets. Nothing else is raised.
+            non-ASCII character, a value above `MAX_AUTHORIZATION_LENGTH`, octets. Nothing else is raised for a request.
+        ValueError, TypeError: for a *resource_metadata* that is no https URL.
     """
-    value = _only_value(authorization)
-    credentials = _CREDENTIALS.fullmatch(value)
-    if credentials is None:
-        raise CustomerContextError("request" if value else "missing")
+    with PointingTo(resource_metadata):
+        value = _only_value(authorization)
+        credentials = _CREDENTIALS.fullmatch(value)
+        if credentials is None:
+            raise CustomerContextError("request" if value else "missing")
     return credentials[1]
 
 

@@ -3,11 +3,13 @@ What an API may believe once a token has passed every check.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from .claims import Confirmation, TokenClaims
+from .demand import Demand
 from .frozen import FrozenDict, freeze
 from .levels import Level, is_level
+from .sign_in_rule import WALL_CLOCK_RULE, SignInRule
 
 __all__ = ["CustomerContext"]
 
@@ -33,6 +35,25 @@ class CustomerContext:
     arguments: FrozenDict | None
     idempotency_key: str | None
     confirmation: Confirmation | None
+    _sign_in_rule: SignInRule = field(default=WALL_CLOCK_RULE, repr=False)
+
+    def require(self, *, level: Level | None = None, max_auth_age_seconds: int | None = None) -> Self:
+        """
+        Demand more of the customer's sign-in than the call to `verify` did, and return this same context.
+
+        For an API that learns only after verification what it is about to do, say from the amount. The token is used up by
+        then: an orchestrator that is asked to step up comes back with another. Demand it before anything is executed.
+
+        Args:
+            level: the least verification level.
+            max_auth_age_seconds: how old the sign-in may be by now, 0 to 86400 seconds; 0 asks for one made for this call.
+
+        Raises:
+            CustomerContextError: `step_up`, as from `verify` with the same demand.
+            ValueError, TypeError: the demand makes no sense.
+        """
+        self._sign_in_rule.check(self._verified, Demand(level=level, max_auth_age_seconds=max_auth_age_seconds))
+        return self
 
     @property
     def iss(self) -> str:

@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from .challenge import format_challenge
+from .url import check_url
 
-__all__ = ["REASONS", "CustomerContextError", "Reason"]
+__all__ = ["REASONS", "CustomerContextError", "PointingTo", "Reason"]
 
 Reason = Literal[
     "missing",
@@ -122,6 +123,36 @@ class CustomerContextError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.reason, self.hint, self.www_authenticate))
+
+
+class PointingTo:
+    """
+    A block whose refusals name the URL of the API's metadata, if there is one, in their challenge (RFC 9728 section 5.1).
+
+    Only those do that refuse a caller, 401 and 403: the other answers are not about who calls, and whoever read the metadata
+    again because of them would be sent astray.
+
+    Raises:
+        ValueError, TypeError: when *resource_metadata* is neither an https URL nor None.
+    """
+
+    __slots__ = ("resource_metadata",)
+
+    def __init__(self, resource_metadata: str | None) -> None:
+        if resource_metadata is not None:
+            check_url(resource_metadata)
+        self.resource_metadata = resource_metadata
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if (
+            self.resource_metadata is not None
+            and isinstance(error, CustomerContextError)
+            and error.status in {401, 403}
+        ):
+            error.www_authenticate += f', resource_metadata="{self.resource_metadata}"'
 
 
 def _rebuild(reason: Reason, hint: str | None, www_authenticate: str) -> CustomerContextError:

@@ -29,6 +29,7 @@ def verify_customer_context(
     replay_store: ReplayStore | SupportsScope | None,
     required_scope: str | None = None,
     clock_tolerance_seconds: int = 0,
+    resource_metadata: str | None = None,
     jwks: Mapping[str, Any] | bytes | str | None = None,
     fetch: Fetch | None = None,
     denied_kids: Collection[str] = (),
@@ -53,6 +54,7 @@ def verify_customer_context(
         required_scope,
         clock_tolerance_seconds,
         type(clock_tolerance_seconds),
+        resource_metadata,
         frozenset(denied_kids),
         *map(_identity, parts),
     )
@@ -67,6 +69,7 @@ def verify_customer_context(
             replay_store=replay_store,
             required_scope=required_scope,
             clock_tolerance_seconds=clock_tolerance_seconds,
+            resource_metadata=resource_metadata,
             jwks=jwks,
             fetch=fetch,
             denied_kids=denied_kids,

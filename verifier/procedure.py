@@ -39,11 +39,10 @@ from .claims import (
 )
 from .compact import MalformedToken, UnverifiedToken, parse_compact
 from .context import CustomerContext
-from .demand import FRESH_SIGN_IN_S, Demand, scope_words
+from .demand import Demand, scope_words
 from .errors import CustomerContextError, Reason
 from .es256 import ALGORITHM, PublicKey, signature_is_valid
-from .levels import satisfies
-from .step_up import StepUp
+from .sign_in_rule import WALL_CLOCK_RULE, SignInRule, check_sign_in
 
 __all__ = ["CLAIM_CHECKS", "Candidate", "Procedure", "check_algorithm", "check_type"]
 
@@ -92,11 +91,20 @@ class Procedure:
             check(self, claims, now)
         return Candidate(unverified, claims, unverified.kid or "")
 
-    def establish(self, candidate: Candidate, key: PublicKey, demand: Demand, now: float) -> CustomerContext:
+    def establish(
+        self,
+        candidate: Candidate,
+        key: PublicKey,
+        demand: Demand,
+        now: float,
+        *,
+        sign_in_rule: SignInRule = WALL_CLOCK_RULE,
+    ) -> CustomerContext:
         """
         Run steps 11 to 14 with the key that the issuer publishes under the candidate's kid.
 
-        Step 8 is run again, because fetching the key may have taken a while.
+        Step 8 is run again, because fetching the key may have taken a while. *sign_in_rule* is what the context judges by when
+        more is demanded of it later.
 
         Raises:
             CustomerContextError: with the reason of the first check that fails.
@@ -115,6 +123,7 @@ class Procedure:
             arguments=bound.arguments if bound else None,
             idempotency_key=bound.idempotency_key if bound else None,
             confirmation=claims.action.confirmation if bound and claims.action else None,
+            _sign_in_rule=sign_in_rule,
         )
 
     def recheck(self, claims: TokenClaims, now: float) -> None:
@@ -175,18 +184,7 @@ class Procedure:
         """
         Check step 14: level and age of the customer's sign-in.
         """
-        if demand.level is None and demand.max_auth_age_seconds is None:
-            return
-        strong = demand.level is None or satisfies(claims.acr, demand.level)
-        limit = demand.max_auth_age_seconds
-        age = math.inf if claims.auth_time is None else now - claims.auth_time
-        recent = limit is None or age <= (limit or FRESH_SIGN_IN_S) + self.clock_tolerance_s
-        if not (strong and recent):
-            raise CustomerContextError(
-                "step_up",
-                hint=f"level met: {strong}, age met: {recent}",
-                parameters=StepUp(demand.level, limit).parameters(),
-            )
+        check_sign_in(claims, demand, now=now, clock_tolerance_s=self.clock_tolerance_s)
 
 
 def _bind(signed: ActionClaim, demand: Demand) -> BoundAction:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from .demand import check_seconds, scope_words
-from .errors import CustomerContextError
+from .errors import CustomerContextError, PointingTo
 from .fetch import jwks_url
 from .procedure import Candidate, Procedure
 from .replay import AsyncReplayStore, ReplayStore, ScopedReplayStore, SupportsScope
+from .sign_in_rule import SignInRule
 
 __all__ = ["Shell", "denied", "store_failed"]
 
@@ -31,6 +32,7 @@ class Shell:
         audience: str,
         required_scope: str | None,
         clock_tolerance_seconds: int,
+        resource_metadata: str | None,
         now: Callable[[], float],
     ) -> None:
         """
@@ -43,6 +45,8 @@ class Shell:
         check_seconds("clock_tolerance_seconds", clock_tolerance_seconds, _MAX_TOLERANCE_S)
         self._jwks_url = jwks_url(issuer)
         self._now = now
+        self._pointing = PointingTo(resource_metadata)
+        self._sign_in_rule = SignInRule(now=now, clock_tolerance_s=clock_tolerance_seconds, pointing=self._pointing)
         self._procedure = Procedure(
             issuer=issuer,
             audience=audience,

@@ -11,6 +11,7 @@ from .challenge import Challenge, parse_challenges
 from .demand import MAX_AGE_S
 from .errors import CustomerContextError
 from .levels import Level, acceptable_levels, is_level
+from .url import check_url
 
 __all__ = ["StepUp", "step_up_from_challenge", "step_up_required"]
 
@@ -52,14 +53,22 @@ class StepUp:
             parameters["max_age"] = str(self.max_auth_age_seconds)
         return parameters
 
-    def challenge(self, realm: str | None = None) -> str:
+    def challenge(self, realm: str | None = None, resource_metadata: str | None = None) -> str:
         """
         Return the `WWW-Authenticate` value that states this demand, the same that a refusal with reason `step_up` carries.
 
-        It shows policy: send it only to a caller whose token passed verification (RFC 9470 section 9).
+        *resource_metadata* is the URL of the API's metadata, if it publishes any (RFC 9728 section 5.1). A challenge shows
+        policy: send it only to a caller whose token passed verification (RFC 9470 section 9).
+
+        Raises:
+            ValueError, TypeError: for a *resource_metadata* that is no https URL.
         """
-        named = {} if realm is None else {"realm": realm}
-        return CustomerContextError("step_up", parameters=named | self.parameters()).www_authenticate
+        parameters = {} if realm is None else {"realm": realm}
+        parameters |= self.parameters()
+        if resource_metadata is not None:
+            check_url(resource_metadata)
+            parameters["resource_metadata"] = resource_metadata
+        return CustomerContextError("step_up", parameters=parameters).www_authenticate
 
 
 def step_up_required(level: Level | None = None, max_auth_age_seconds: int | None = None) -> StepUp:

@@ -40,6 +40,7 @@ class CustomerContextVerifier(Shell):
         replay_store: ReplayStore | SupportsScope | None,
         required_scope: str | None = None,
         clock_tolerance_seconds: int = 0,
+        resource_metadata: str | None = None,
         jwks: Mapping[str, Any] | bytes | str | None = None,
         fetch: Fetch | None = None,
         denied_kids: Collection[str] = (),
@@ -55,6 +56,7 @@ class CustomerContextVerifier(Shell):
             replay_store: where used tokens are remembered; None says aloud that replays are accepted.
             required_scope: scope words that every token needs.
             clock_tolerance_seconds: how far the two clocks may disagree, 0 to 60; 5 is good advice.
+            resource_metadata: the URL of the API's metadata, if it publishes any (`protected_resource`); refusals name it.
             jwks: a fixed key set; then nothing is ever fetched.
             fetch: the caller's own HTTP, see `fetch.Fetch`.
             denied_kids: keys that are never trusted, whatever is published.
@@ -69,6 +71,7 @@ class CustomerContextVerifier(Shell):
             audience=audience,
             required_scope=required_scope,
             clock_tolerance_seconds=clock_tolerance_seconds,
+            resource_metadata=resource_metadata,
             now=now,
         )
         never = denied(denied_kids)
@@ -126,12 +129,13 @@ class CustomerContextVerifier(Shell):
             max_confirmation_age_seconds=max_confirmation_age_seconds,
             ignore_action=ignore_action,
         )
-        candidate = self._procedure.admit(token, self._now())
-        key = self._keys.key(candidate.kid)
-        context = self._procedure.establish(candidate, key, demand, self._now())
-        self._keys.used(candidate.kid)
-        if self._store is not None:
-            self._use(self._store, candidate)
+        with self._pointing:
+            candidate = self._procedure.admit(token, self._now())
+            key = self._keys.key(candidate.kid)
+            context = self._procedure.establish(candidate, key, demand, self._now(), sign_in_rule=self._sign_in_rule)
+            self._keys.used(candidate.kid)
+            if self._store is not None:
+                self._use(self._store, candidate)
         return context
 
     def _use(self, store: ScopedReplayStore, candidate: Candidate) -> None:
@@ -185,6 +189,7 @@ class AsyncCustomerContextVerifier(Shell):
         replay_store: ReplayStore | AsyncReplayStore | SupportsScope | None,
         required_scope: str | None = None,
         clock_tolerance_seconds: int = 0,
+        resource_metadata: str | None = None,
         jwks: Mapping[str, Any] | bytes | str | None = None,
         fetch: AsyncFetch | None = None,
         denied_kids: Collection[str] = (),
@@ -199,6 +204,7 @@ class AsyncCustomerContextVerifier(Shell):
             audience=audience,
             required_scope=required_scope,
             clock_tolerance_seconds=clock_tolerance_seconds,
+            resource_metadata=resource_metadata,
             now=now,
         )
         never = denied(denied_kids)
@@ -239,13 +245,14 @@ class AsyncCustomerContextVerifier(Shell):
             max_confirmation_age_seconds=max_confirmation_age_seconds,
             ignore_action=ignore_action,
         )
-        candidate = self._procedure.admit(token, self._now())
-        keys = self._keys
-        key = keys.key(candidate.kid) if isinstance(keys, FixedKeySource) else await keys.key(candidate.kid)
-        context = self._procedure.establish(candidate, key, demand, self._now())
-        keys.used(candidate.kid)
-        if self._store is not None:
-            await self._use(self._store, candidate)
+        with self._pointing:
+            candidate = self._procedure.admit(token, self._now())
+            keys = self._keys
+            key = keys.key(candidate.kid) if isinstance(keys, FixedKeySource) else await keys.key(candidate.kid)
+            context = self._procedure.establish(candidate, key, demand, self._now(), sign_in_rule=self._sign_in_rule)
+            keys.used(candidate.kid)
+            if self._store is not None:
+                await self._use(self._store, candidate)
         return context
 
     async def _use(self, store: ScopedReplayStore, candidate: Candidate) -> None:
