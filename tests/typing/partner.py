@@ -25,8 +25,10 @@ from verifier import (
     verify_customer_context,
 )
 from verifier.fetch import FetchResponse
+from verifier.protected_resource import protected_resource_metadata, protected_resource_metadata_url
 
 ISSUER, AUDIENCE = "https://id.example.com/w/acme", "https://api.shop.example"
+METADATA = protected_resource_metadata_url(AUDIENCE)
 
 
 class OwnStore:
@@ -86,7 +88,9 @@ async def own_async_fetch(url: str, headers: Mapping[str, str]) -> FetchResponse
     return own_fetch(url, headers)
 
 
-blocking = CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=MemoryReplayStore())
+blocking = CustomerContextVerifier(
+    issuer=ISSUER, audience=AUDIENCE, replay_store=MemoryReplayStore(), resource_metadata=METADATA
+)
 CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=OwnStore(), fetch=own_fetch)
 CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=None, jwks={"keys": []}, denied_kids=["k1"])
 CustomerContextVerifier(issuer=ISSUER, audience=AUDIENCE, replay_store=OwnAsyncStore())  # type: ignore[arg-type]
@@ -105,7 +109,8 @@ def read_order(authorization: Sequence[str]) -> tuple[int, str | None]:
     Serve a read.
     """
     try:
-        context = blocking.verify(bearer_token(authorization), scope="orders:read", level="standard")
+        token = bearer_token(authorization, resource_metadata=METADATA)
+        context = blocking.verify(token, scope="orders:read", level="standard")
     except CustomerContextError as refusal:
         assert_type(refusal.reason, Reason)
         assert_type(refusal.hint, str | None)
@@ -138,6 +143,23 @@ async def cancel_order(authorization: str | None, body: bytes, key: str | None) 
     return context
 
 
+def pay(context: CustomerContext, amount: int) -> str:
+    """
+    Demand more once it is known what is to be done.
+    """
+    context.require(level="gold")  # type: ignore[arg-type]
+    context.require("high")  # type: ignore[call-arg]
+    return context.require(level="high", max_auth_age_seconds=300).sub if amount > 100 else context.sub
+
+
+def describe() -> dict[str, Any]:
+    """
+    Tell what the API takes.
+    """
+    protected_resource_metadata(resource=AUDIENCE)  # type: ignore[call-arg]
+    return protected_resource_metadata(resource=AUDIENCE, authorization_servers=[ISSUER], scopes_supported=["a"])
+
+
 def in_one_call(token: str, arguments: Mapping[str, Any]) -> CustomerContext:
     """
     Verify without a verifier to keep.
@@ -155,4 +177,4 @@ def orchestrate(header: str) -> StepUp | None:
     assert_type(action_digest(action="a", arguments={}, idempotency_key="k" * 16), str)
     step_up_required("gold")  # type: ignore[arg-type]
     demand = step_up_required(level="high", max_auth_age_seconds=300)
-    return step_up_from_challenge(demand.challenge(realm="shop"))
+    return step_up_from_challenge(demand.challenge(realm="shop", resource_metadata=METADATA))
