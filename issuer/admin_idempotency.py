@@ -3,29 +3,42 @@ One admin call, however often it is sent: the records behind `Idempotency-Key` (
 
 A record holds the answer that was given, for 24 hours. It belongs to one workspace, admin, method and path: nobody hears the
 answer to somebody else's call. Calls that were refused changed nothing and are not remembered; the same key then asks again.
+A call that never ends, because its instance died, stands in the way for two minutes.
 """
 
-from collections import Counter
+import secrets
+from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Final, Literal, NamedTuple, Protocol
 
 __all__ = [
+    "MAX_ANSWER_OCTETS",
     "MAX_RECORDS",
     "RETENTION_S",
+    "RUNNING_S",
     "AdminRecords",
     "AdminScope",
     "Claim",
     "MemoryAdminRecords",
     "StoredAnswer",
+    "Ticket",
+    "check_size",
+    "new_ticket",
 ]
 
 RETENTION_S: Final = 24 * 3600
 """How long an answer is kept, in seconds."""
 
+RUNNING_S: Final = 120
+"""How long a call counts as going on, in seconds."""
+
 MAX_RECORDS: Final = 1000
 """Most records of one admin of one workspace at a time."""
+
+MAX_ANSWER_OCTETS: Final = 16 * 1024
+"""Longest body that is kept, several times that of any answer."""
 
 
 class AdminScope(NamedTuple):
@@ -40,6 +53,15 @@ class AdminScope(NamedTuple):
     key: str
 
 
+class Ticket(NamedTuple):
+    """
+    A call that may go ahead. Its id is its own: after a call that took too long, another one has its place.
+    """
+
+    scope: AdminScope
+    id: str
+
+
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
     """
@@ -50,7 +72,7 @@ class StoredAnswer:
     body: bytes
 
 
-Claim = StoredAnswer | Literal["first", "in_progress", "conflict", "full"]
+Claim = StoredAnswer | Ticket | Literal["in_progress", "conflict", "full"]
 """
 What stands under a key: an answer; nothing yet, and it is the caller's now; the same call, which is going on; another call; or
 nothing, and there is no room.
@@ -67,22 +89,47 @@ class AdminRecords(Protocol):
         Find what stands under a key or take it, atomically; *content* is a hash of the body.
         """
 
-    def finish(self, scope: AdminScope, answer: StoredAnswer) -> Awaitable[None]:
+    def finish(self, ticket: Ticket, answer: StoredAnswer) -> Awaitable[None]:
         """
-        Keep the answer of a call that was claimed.
+        Keep the answer of a call that was claimed, unless its place was lost.
+
+        Raises:
+            ValueError: when the answer is longer than is kept.
         """
 
-    def release(self, scope: AdminScope) -> Awaitable[None]:
+    def release(self, ticket: Ticket) -> Awaitable[None]:
         """
         Forget a call that was claimed and changed nothing.
         """
 
 
+def new_ticket(scope: AdminScope) -> Ticket:
+    """
+    Draw a ticket for a call.
+    """
+    return Ticket(scope, secrets.token_urlsafe(8))
+
+
+def check_size(answer: StoredAnswer) -> None:
+    """
+    Let an answer pass that is short enough to be kept.
+
+    Raises:
+        ValueError: when it is not.
+    """
+    if len(answer.body) > MAX_ANSWER_OCTETS:
+        raise ValueError("the answer is too long to be kept")
+
+
 @dataclass(slots=True)
 class _Record:
     content: bytes
-    expires_at: float
+    ticket: Ticket
+    taken_at: float
     answer: StoredAnswer | None = None
+
+    def is_over(self, now: float) -> bool:
+        return now >= self.taken_at + (RUNNING_S if self.answer is None else RETENTION_S)
 
 
 class MemoryAdminRecords:
@@ -95,50 +142,40 @@ class MemoryAdminRecords:
         Hold at most *max_records* of one admin of one workspace.
         """
         self._max_records = max_records
-        # All are kept equally long, so the oldest come first.
-        self._records: dict[AdminScope, _Record] = {}
-        self._live: Counter[tuple[str, ...]] = Counter()
+        # By workspace and admin, of whom there are no more than are configured.
+        self._records: defaultdict[tuple[str, str], dict[AdminScope, _Record]] = defaultdict(dict)
 
     async def claim(self, scope: AdminScope, content: bytes, now: float) -> Claim:
         """
         Find or take; nothing is awaited in here, so it is one step to every other task.
         """
-        self._drop_old(now)
-        record = self._records.get(scope)
+        live = {each: record for each, record in self._of(scope).items() if not record.is_over(now)}
+        self._records[scope[:2]] = live
+        record = live.get(scope)
         if record is not None:
             return (record.answer or "in_progress") if compare_digest(record.content, content) else "conflict"
-        if self._live[scope[:2]] >= self._max_records:
+        if len(live) >= self._max_records:
             return "full"
-        self._live[scope[:2]] += 1
-        self._records[scope] = _Record(content, now + RETENTION_S)
-        return "first"
+        ticket = new_ticket(scope)
+        live[scope] = _Record(content, ticket, now)
+        return ticket
 
-    async def finish(self, scope: AdminScope, answer: StoredAnswer) -> None:
+    async def finish(self, ticket: Ticket, answer: StoredAnswer) -> None:
         """
         Keep an answer.
         """
-        record = self._records.get(scope)
-        # A call that took longer than its record is kept has none to put it into.
-        if record is not None:
+        check_size(answer)
+        record = self._of(ticket.scope).get(ticket.scope)
+        if record is not None and record.ticket == ticket:
             record.answer = answer
 
-    async def release(self, scope: AdminScope) -> None:
+    async def release(self, ticket: Ticket) -> None:
         """
         Forget a call.
         """
-        if scope in self._records:
-            self._drop(scope)
+        record = self._of(ticket.scope).get(ticket.scope)
+        if record is not None and record.ticket == ticket:
+            del self._of(ticket.scope)[ticket.scope]
 
-    def _drop_old(self, now: float) -> None:
-        while self._records:
-            oldest = next(iter(self._records))
-            if self._records[oldest].expires_at > now:
-                return
-            self._drop(oldest)
-
-    def _drop(self, scope: AdminScope) -> None:
-        del self._records[scope]
-        admin = scope[:2]
-        self._live[admin] -= 1
-        if not self._live[admin]:
-            del self._live[admin]
+    def _of(self, scope: AdminScope) -> dict[AdminScope, _Record]:
+        return self._records[scope[:2]]

@@ -16,7 +16,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from ..admin_idempotency import AdminRecords, AdminScope, Claim, StoredAnswer
+from ..admin_idempotency import AdminRecords, AdminScope, Claim, StoredAnswer, Ticket
 from ..administration import Administration, Told
 from ..admins import AdminAuthentication, check_permission
 from ..audit import Actor, Head
@@ -147,8 +147,8 @@ class AdminDesk:
                 raise ProblemRaised(PROBLEMS[422])
             case "in_progress":
                 raise ProblemRaised(ADMIN_PROBLEMS["call-in-progress"])
-            case "first":
-                return await self._do_first(scope, call, asked, work)
+            case Ticket() as ticket:
+                return await self._do_first(ticket, call, asked, work)
             case "full" if call.idempotency_key == "required":
                 raise ProblemRaised(PROBLEMS[429], detail="Too many calls of this admin are remembered.")
             case None if call.idempotency_key == "required":
@@ -156,13 +156,13 @@ class AdminDesk:
         # What cuts off is never refused because it cannot be remembered.
         return await self._do(call, asked, work)
 
-    async def _do_first(self, scope: AdminScope, call: AdminCall, asked: Asked, work: Work) -> Response[bytes]:
+    async def _do_first(self, ticket: Ticket, call: AdminCall, asked: Asked, work: Work) -> Response[bytes]:
         try:
             response = await self._do(call, asked, work)
         except BaseException:
-            await self._remember(self._records.release(scope))
+            await self._remember(self._records.release(ticket))
             raise
-        await self._remember(self._records.finish(scope, StoredAnswer(call.status, response.content)))
+        await self._remember(self._records.finish(ticket, StoredAnswer(call.status, response.content)))
         return response
 
     async def _claim(self, scope: AdminScope, asked: Asked) -> Claim | None:

@@ -12,7 +12,9 @@ import uvicorn
 from issuer.app import create_app
 from issuer.http.middleware import Limits
 
+from ..redis_server import RedisServer, redis_binary
 from .estate import Desk, with_admins
+from .redis_kinds import eventually, said, sentinel_url
 from .site import Site
 from .world import registry
 
@@ -116,3 +118,37 @@ def impatient():
     """
     with serving(Limits(body_seconds=0.2)) as site:
         yield site
+
+
+@pytest.fixture(scope="session")
+def one_cluster(tmp_path_factory):
+    """
+    A cluster of one server that has all slots.
+    """
+    if redis_binary() is None:
+        pytest.skip("there is no Redis to start: install the development dependencies, or redis-server")
+    server = RedisServer(tmp_path_factory.mktemp("cluster"), "--cluster-enabled", "yes", "--save", "")
+    server.start()
+    with server.client() as client:
+        client.execute_command("CLUSTER ADDSLOTSRANGE 0 16383")
+    eventually(lambda: said(server, "CLUSTER INFO")["cluster_state"] == "ok")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def cluster(one_cluster):
+    one_cluster.resume()
+    said(one_cluster, "FLUSHALL")
+    return one_cluster
+
+
+@pytest.fixture(params=["standalone", "sentinel", "cluster"])
+def redis_url(request, start_redis):
+    """
+    The URL of an empty Redis of each kind.
+    """
+    if request.param == "cluster":
+        return request.getfixturevalue("cluster").url.replace("redis", "redis+cluster")
+    server = request.getfixturevalue("redis_server")
+    return server.url if request.param == "standalone" else sentinel_url(start_redis, server)

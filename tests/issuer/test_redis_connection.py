@@ -11,7 +11,7 @@ import pytest
 from issuer.redis_connection import RedisConnection, RedisUnavailable
 from issuer.redis_url import parse_redis_url
 
-from ..redis_server import RedisServer, redis_binary
+from .redis_kinds import eventually, said, sentinel_url
 
 pytestmark = pytest.mark.anyio
 
@@ -33,47 +33,6 @@ async def connect():
     yield open_connection
     for connection in opened:
         await connection.aclose()
-
-
-@pytest.fixture(scope="module")
-def one_cluster(tmp_path_factory):
-    """
-    A cluster of one server that has all slots.
-    """
-    if redis_binary() is None:
-        pytest.skip("there is no Redis to start: install the development dependencies, or redis-server")
-    server = RedisServer(tmp_path_factory.mktemp("cluster"), "--cluster-enabled", "yes", "--save", "")
-    server.start()
-    with server.client() as client:
-        client.execute_command("CLUSTER ADDSLOTSRANGE 0 16383")
-    eventually(lambda: said(server, "CLUSTER INFO")["cluster_state"] == "ok")
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def cluster(one_cluster):
-    one_cluster.resume()
-    said(one_cluster, "FLUSHALL")
-    return one_cluster
-
-
-def said(server, command):
-    with server.client() as client:
-        return client.execute_command(command)
-
-
-def eventually(holds):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def sentinel_url(start_redis, server, options="--sentinel"):
-    watch = f"sentinel monitor main 127.0.0.1 {server.port} 1\n"
-    sentinel = start_redis(options, config=watch)
-    return f"redis+sentinel://127.0.0.1:{sentinel.port}/main"
 
 
 async def used(connection):

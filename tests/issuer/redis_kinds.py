@@ -1,0 +1,25 @@
+"""
+The kinds of Redis that a service may be pointed at: one server, one behind a Sentinel, a cluster.
+"""
+
+import time
+
+LIMIT_S = 20.0
+
+
+def said(server, command):
+    with server.client() as client:
+        return client.execute_command(command)
+
+
+def eventually(holds):
+    deadline = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def sentinel_url(start_redis, server, options="--sentinel"):
+    watch = f"sentinel monitor main 127.0.0.1 {server.port} 1\n"
+    sentinel = start_redis(options, config=watch)
+    return f"redis+sentinel://127.0.0.1:{sentinel.port}/main"
