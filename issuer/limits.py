@@ -84,7 +84,7 @@ class Rate:
         """
         Allow *count* each *per_s* seconds, rounded to no more than that; None, which is no limit, for 0.
         """
-        return cls(-(-per_s * _SECOND_US // count), burst) if count else None
+        return None if count == 0 else cls(-(-per_s * _SECOND_US // count), burst)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

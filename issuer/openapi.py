@@ -25,6 +25,8 @@ from .http.admin_schemas import ADMIN_SCHEMAS
 from .http.docs import SCHEMAS
 from .http.token_docs import SECURITY_SCHEMES, TOKEN_SCHEMAS
 from .ledger import Ledger
+from .limits import Rates
+from .limits_memory import MemoryLimits
 from .metrics import Metrics
 from .mint_counts import MintCounts
 from .office import open_office
@@ -126,7 +128,7 @@ def _example() -> Service:
         registry=Registry(origin=_ORIGIN, workspaces=(workspace,)),
         rings={workspace.name: ring},
         offices={workspace.name: office},
-        state=memory_state(time.time, sealing),
+        state=memory_state(time.time, sealing, MemoryLimits(Rates(), time.monotonic)),
         metrics=Metrics(),
         mints=mints,
         times=times,

@@ -7,7 +7,7 @@ The key rings are opened here, before any socket is bound: a service whose ring 
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -15,6 +15,7 @@ from keys import KeyTimes, SealingKeys
 
 from .audit import AuditError, RingOlderThanTrail
 from .ledger import Ledger
+from .limits_memory import MemoryLimits
 from .logs import get_logger
 from .metrics import Metrics
 from .mint_counts import MintCounts
@@ -24,7 +25,9 @@ from .reports import Report
 from .ring_stores import RingStores, ring_stores
 from .rings import LiveRing, RingStatus
 from .settings import Settings, build_registry
+from .settings_limits import limit_rates, sources
 from .settings_sealing import key_times, load_sealing_keys
+from .source import Sources
 from .state import IssuerState, memory_state
 from .workspace_stores import open_stores
 
@@ -47,6 +50,7 @@ _FAILURES: Final = frozenset(
         "audit_spilled",
         "configuration_refused",
         "key_age_alarm",
+        "limits_failed",
         "redis_persistence_unknown",
         "ring_poll_failed",
         "rotation_failed",
@@ -62,7 +66,7 @@ class Service:
 
     `rings` and `offices` have one entry for each workspace of `registry`, by name. `now` is the wall clock in epoch seconds,
     `monotonic` the clock that leases and durations are measured by. `place` is where the rings are kept, None when nothing of it
-    has to be listened to or ended. Nothing here belongs to an event loop.
+    has to be listened to or ended. `sources` tells where requests come from. Nothing here belongs to an event loop.
     """
 
     registry: Registry
@@ -77,6 +81,7 @@ class Service:
     now: Callable[[], float]
     monotonic: Callable[[], float]
     place: RingStores | None = None
+    sources: Sources = field(default_factory=Sources)
 
     def statuses(self) -> Iterator[RingStatus]:
         """
@@ -164,7 +169,7 @@ async def _opened(
         registry=registry,
         rings=rings,
         offices=offices,
-        state=memory_state(now, sealing),
+        state=memory_state(now, sealing, MemoryLimits(limit_rates(settings), monotonic)),
         metrics=Metrics(),
         mints=mints,
         times=times,
@@ -173,6 +178,7 @@ async def _opened(
         now=now,
         monotonic=monotonic,
         place=place,
+        sources=sources(settings),
     )
 
 

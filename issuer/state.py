@@ -12,6 +12,7 @@ from verifier import MemoryReplayStore
 from .admin_idempotency import AdminRecords, MemoryAdminRecords
 from .fingerprints import Fingerprints
 from .idempotency import IdempotencyRecords, MemoryIdempotencyRecords
+from .limits import RequestLimits
 
 __all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "memory_state"]
 
@@ -73,11 +74,12 @@ class IssuerState:
     fingerprints: Fingerprints
     idempotency: IdempotencyRecords
     admin_records: AdminRecords
+    limits: RequestLimits
 
 
-def memory_state(now: Callable[[], float], sealing: SealingKeys) -> IssuerState:
+def memory_state(now: Callable[[], float], sealing: SealingKeys, limits: RequestLimits) -> IssuerState:
     """
-    Build the state of a single process; it is gone when the process ends.
+    Build the state of a single process, in which *limits* count too; it is gone when the process ends.
     """
     return IssuerState(
         assertion_ids=MemoryAssertionIds(now),
@@ -85,4 +87,5 @@ def memory_state(now: Callable[[], float], sealing: SealingKeys) -> IssuerState:
         fingerprints=Fingerprints(sealing, "idempotency"),
         idempotency=MemoryIdempotencyRecords(),
         admin_records=MemoryAdminRecords(),
+        limits=limits,
     )

@@ -19,6 +19,8 @@ from issuer.app import create_app
 from issuer.clients import ASSERTION_TYPE
 from issuer.errors import OAuthError
 from issuer.exchange import GRANT_TYPE
+from issuer.limits import Rates
+from issuer.limits_memory import MemoryLimits
 from issuer.metrics import Metrics
 from issuer.mint_counts import MintCounts
 from issuer.rings import LiveRing
@@ -53,19 +55,25 @@ class State:
     What the service remembers, which a test may begin anew or replace by something that fails.
     """
 
-    def __init__(self, clock):
-        self.clock = clock
+    def __init__(self, clock, monotonic):
+        self.clock, self.monotonic = clock, monotonic
         self.renew()
 
     def renew(self):
-        state = memory_state(self.clock, SEALING)
-        self.assertion_ids, self.idempotency = state.assertion_ids, state.idempotency
+        state = memory_state(self.clock, SEALING, MemoryLimits(Rates(), self.monotonic))
+        self.assertion_ids, self.idempotency, self.limits = state.assertion_ids, state.idempotency, state.limits
 
     async def use(self, *asked):
         return await self.assertion_ids.use(*asked)
 
     async def claim(self, *asked):
         return await self.idempotency.claim(*asked)
+
+    async def request(self, *asked):
+        return await self.limits.request(*asked)
+
+    async def wrong_secret(self, *asked):
+        return await self.limits.wrong_secret(*asked)
 
 
 class Answer:
@@ -117,7 +125,7 @@ class Site:
     def __init__(self, configured=None, *, beside=None, times=None, state=None):
         self.clock = Clock(NOW) if beside is None else beside.clock
         self.monotonic, self.events, self.failures = Clock(1000.0), [], []
-        self.state, self.address, self._client = State(self.clock), None, None
+        self.state, self.address, self._client = State(self.clock, self.monotonic), None, None
         self.numbers = count() if beside is None else beside.numbers
         self.registry_in_use = configured or registry()
         self.ring_stores = {each.name: RingStore(ring_of(each.name)) for each in self.registry_in_use}
@@ -142,7 +150,12 @@ class Site:
                 )
                 for each in self.registry_in_use
             },
-            state=state or replace(memory_state(self.clock, SEALING), assertion_ids=self.state, idempotency=self.state),
+            state=state
+            or replace(
+                memory_state(self.clock, SEALING, limits=self.state),
+                assertion_ids=self.state,
+                idempotency=self.state,
+            ),
             metrics=Metrics(),
             mints=mints,
             times=times,

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from issuer.limits import Rates
+from issuer.limits_memory import MemoryLimits
 from issuer.state import MemoryAssertionIds, memory_state
 from verifier import ReplayStoreUnavailable
 
@@ -86,7 +88,7 @@ def test_the_state_of_a_process_begins_empty(clock):
     """
     Two states share nothing, and in one of them assertions and ID tokens do not.
     """
-    first, second = memory_state(clock, SEALING), memory_state(clock, SEALING)
+    first, second = (memory_state(clock, SEALING, MemoryLimits(Rates(), clock)) for _ in range(2))
 
     assert [use(ids) for state in (first, second) for ids in (state.assertion_ids, state.id_tokens)] == [True] * 4
     assert first.idempotency is not second.idempotency

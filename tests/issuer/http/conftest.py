@@ -9,6 +9,8 @@ import pytest
 from litestar.testing import TestClient
 
 from issuer.app import create_app
+from issuer.limits import Rates
+from issuer.limits_memory import MemoryLimits
 from issuer.metrics import Metrics
 from issuer.mint_counts import MintCounts
 from issuer.registry import Action, Client, Connection, Registry, Workspace
@@ -111,7 +113,7 @@ def harness():
             )
             for each in registry
         },
-        state=memory_state(clock, SEALING),
+        state=memory_state(clock, SEALING, MemoryLimits(Rates(), monotonic)),
         metrics=Metrics(),
         mints=mints,
         times=times,
