@@ -9,11 +9,14 @@ authenticate) cannot be constructed.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from verifier.claims import ConfirmedBy
 from verifier.es256 import PublicKey
+from verifier.jwk import KeySet
 from verifier.levels import Level
+
+from .id_token_signature import ID_TOKEN_ALGORITHMS, IDTokenAlgorithm, ProviderKey
 
 __all__ = [
     "PERMISSIONS",
@@ -23,6 +26,8 @@ __all__ = [
     "Client",
     "Connection",
     "Permission",
+    "Provider",
+    "ProviderClients",
     "Registry",
     "SubjectTokenKind",
     "Workspace",
@@ -36,11 +41,15 @@ Permission = Literal["keys:read", "keys:rotate", "keys:revoke", "suspensions", "
 
 PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
 
-SubjectTokenKind = Literal["asserted"]
-"""What a client may bring as subject token; `asserted` is one that it signs itself (D7)."""
+SubjectTokenKind = Literal["asserted", "id_token", "sign_in"]
+"""
+What a client may bring as subject token (D7): one that it signs itself, an ID token of an identity provider, or the id of a
+sign-in that was recorded for it.
+"""
 
 _Name = TypeVar("_Name", bound=str)
 _Value = TypeVar("_Value")
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def _frozen(mapping: Mapping[_Name, _Value]) -> Mapping[_Name, _Value]:
@@ -78,11 +87,44 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """
+    The identity provider where the customers of a connection sign in (OpenID Connect Core 1.0 section 3.1.3.7).
+
+    `issuer` is its `iss`, compared code point by code point. `clients` has our client for each client id that the provider
+    knows: that client, and no other, may bring tokens issued to that id. `algorithms` are those it may sign with; `keys` its
+    fixed key set, None when its keys are found by discovery. `acr` maps its `acr` values, `amr` complete sets of its `amr`
+    values; what is not mapped is low. A sign-in is good for `sign_in_lifetime_s` seconds.
+
+    Raises:
+        ValueError: without a client, or for algorithms that are none or others than `ID_TOKEN_ALGORITHMS`.
+    """
+
+    issuer: str
+    clients: Mapping[str, str]
+    algorithms: frozenset[IDTokenAlgorithm] = frozenset({"RS256"})
+    keys: KeySet[ProviderKey] | None = field(default=None, repr=False)
+    acr: Mapping[str, Level] = field(default_factory=dict)
+    amr: Mapping[frozenset[str], Level] = field(default_factory=dict)
+    sign_in_lifetime_s: int = 28_800
+
+    def __post_init__(self) -> None:
+        if not self.clients:
+            raise ValueError("an identity provider knows at least one client")
+        if not self.algorithms or not self.algorithms.issubset(ID_TOKEN_ALGORITHMS):
+            raise ValueError("an identity provider signs with some of the known algorithms")
+        object.__setattr__(self, "clients", _frozen(self.clients))
+        object.__setattr__(self, "acr", _frozen(self.acr))
+        object.__setattr__(self, "amr", MappingProxyType(dict(self.amr)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
     """
     One identity namespace of a workspace and the APIs whose customers it names.
 
-    `scopes` are those that need no action; `action_scopes` those that some action owns.
+    `scopes` are those that need no action; `action_scopes` those that some action owns. Without a `provider`, customers are those
+    that clients vouch for.
 
     Raises:
         ValueError: without an audience, for an action whose name or audience does not fit, or for a selector that could be read
@@ -94,6 +136,7 @@ class Connection:
     audiences: tuple[str, ...]
     scopes: frozenset[str]
     actions: Mapping[str, Action]
+    provider: Provider | None = None
     action_scopes: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +150,19 @@ class Connection:
         owned = frozenset(scope for action in self.actions.values() for scope in action.scopes)
         object.__setattr__(self, "actions", _frozen(self.actions))
         object.__setattr__(self, "action_scopes", owned)
+
+
+ProviderClients = Mapping[str, tuple[Connection, Provider]]
+"""The connection, with its provider, behind each client id that an identity provider knows."""
+
+
+def _by_provider(connections: Iterable[Connection]) -> Mapping[str, ProviderClients]:
+    known: dict[str, list[tuple[str, tuple[Connection, Provider]]]] = {}
+    for each in connections:
+        provider = each.provider
+        if provider is not None:
+            known.setdefault(provider.issuer, []).extend((name, (each, provider)) for name in provider.clients)
+    return MappingProxyType({issuer: _by_name(pairs, "client id") for issuer, pairs in known.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +231,8 @@ class Workspace:
     with the most of them authenticates with, at least 1.
 
     Raises:
-        ValueError: for an audience in two connections (D13), an action name in two connections, or a mapping key that is not
-            the name of its value.
+        ValueError: for an audience in two connections (D13), an action name in two connections, a provider's client id in two
+            connections, or a mapping key that is not the name of its value.
     """
 
     name: str
@@ -189,6 +245,7 @@ class Workspace:
     most_keys: int = field(init=False, repr=False, compare=False)
     _connections: Mapping[str, Connection] = field(init=False, repr=False, compare=False)
     _actions: Mapping[str, tuple[Connection, Action]] = field(init=False, repr=False, compare=False)
+    _provider_clients: Mapping[str, ProviderClients] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if any(name != client.client_id for name, client in self.clients.items()):
@@ -199,6 +256,7 @@ class Workspace:
         actions = ((name, (each, action)) for each in self.connections for name, action in each.actions.items())
         object.__setattr__(self, "_connections", _by_name(audiences, "audience"))
         object.__setattr__(self, "_actions", _by_name(actions, "action"))
+        object.__setattr__(self, "_provider_clients", _by_provider(self.connections))
         object.__setattr__(self, "clients", _frozen(self.clients))
         object.__setattr__(self, "admins", _frozen(self.admins))
         object.__setattr__(self, "most_keys", max((len(each.keys) for each in self.clients.values()), default=1) or 1)
@@ -214,6 +272,12 @@ class Workspace:
         Return the action of that name with its connection, or None.
         """
         return self._actions.get(name)
+
+    def provider_clients(self, issuer: str) -> ProviderClients:
+        """
+        Return what lies behind each client id that the identity provider *issuer* knows; nothing for a stranger.
+        """
+        return self._provider_clients.get(issuer, _NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,12 @@ from .settings_models import (
     ENVIRONMENT_PREFIX,
     ActionSettings,
     AdminSettings,
+    AmrSettings,
     ClientSettings,
     ConnectionSettings,
     JWKSSettings,
     LimitsSettings,
+    ProviderSettings,
     SealingKeySettings,
     Settings,
     WorkspaceSettings,
@@ -51,6 +53,8 @@ OPTION_VARIABLES: Final = frozenset({CONFIG_VARIABLE, f"{ENVIRONMENT_PREFIX}BIND
 
 _MAX_FILE: Final = 16 * 1024 * 1024
 _PATHS: Final = frozenset({"data_dir", "file", "jwks_file", "subject_jwks_file"})
+# Tables whose keys are names that others chose, maybe one of the above.
+_FREE: Final = frozenset({"clients", "acr"})
 _TABLES: Final[tuple[type[BaseModel], ...]] = (
     Settings,
     SealingKeySettings,
@@ -59,6 +63,8 @@ _TABLES: Final[tuple[type[BaseModel], ...]] = (
     JWKSSettings,
     LimitsSettings,
     ActionSettings,
+    ProviderSettings,
+    AmrSettings,
     ClientSettings,
     AdminSettings,
 )
@@ -178,10 +184,15 @@ def _absolute(value: Any, folder: Path) -> Any:
         return [_absolute(each, folder) for each in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: str(folder / each) if key in _PATHS and isinstance(each, str) and each else _absolute(each, folder)
-        for key, each in value.items()
-    }
+    return {key: _absolute_member(key, each, folder) for key, each in value.items()}
+
+
+def _absolute_member(key: str, value: Any, folder: Path) -> Any:
+    if key in _FREE and isinstance(value, dict):
+        return value
+    if key in _PATHS and isinstance(value, str) and value:
+        return str(folder / value)
+    return _absolute(value, folder)
 
 
 def _merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

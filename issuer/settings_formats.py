@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from verifier.action import is_action_name
-from verifier.fetch import is_loopback
+from verifier.url import check_url, is_loopback
 
 from .redis_url import parse_redis_url
 
@@ -30,6 +30,8 @@ __all__ = [
     "namespace",
     "network",
     "origin",
+    "provider",
+    "provider_word",
     "redis_url",
     "scope_token",
     "secret_digest",
@@ -49,6 +51,7 @@ _PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
 _ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,127}")
 _SCOPE_TOKEN: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,128}")
+_PROVIDER_WORD: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _KID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _EMPTY_DIGEST: Final = sha256(b"").hexdigest()
@@ -95,6 +98,27 @@ def _url(text: str) -> SplitResult:
     if parts.scheme == "http" and not is_loopback(authority[1].lower()):
         raise ValueError("must be https; http is for loopback hosts only")
     return parts
+
+
+def provider(text: str) -> str:
+    """
+    Check the issuer identifier of an identity provider; it may end in a slash (OpenID Connect Discovery 1.0 sections 3 and 4).
+    """
+    try:
+        check_url(text.removesuffix("/") if len(text) <= _MAX_URL else "")
+    except ValueError:
+        raise ValueError(
+            "must be an https URL (http on loopback hosts) with a host in lower case, and without user, query or fragment, "
+            f"of at most {_MAX_URL} characters"
+        ) from None
+    return text
+
+
+def provider_word(text: str) -> str:
+    """
+    Check a word that an identity provider puts into `acr` or `amr`.
+    """
+    return _matching(text, _PROVIDER_WORD, "must be 1 to 255 visible ASCII characters")
 
 
 def workspace_name(text: str) -> str:

@@ -16,6 +16,7 @@ from verifier.claims import ConfirmedBy
 from verifier.levels import Level
 
 from . import settings_formats as formats
+from .id_token_signature import IDTokenAlgorithm
 from .logs import LogLevel
 from .registry import Permission, SubjectTokenKind
 from .settings_problems import Source
@@ -24,11 +25,13 @@ __all__ = [
     "ENVIRONMENT_PREFIX",
     "ActionSettings",
     "AdminSettings",
+    "AmrSettings",
     "ClientSettings",
     "ConnectionSettings",
     "JWKSSettings",
     "LimitsSettings",
     "LogFormat",
+    "ProviderSettings",
     "SealingKeySettings",
     "Settings",
     "WorkspaceSettings",
@@ -69,11 +72,13 @@ def _redis_url(url: SecretStr) -> SecretStr:
 _ActionName = Annotated[str, AfterValidator(formats.action_name)]
 _Agent = Annotated[str, AfterValidator(formats.agent)]
 _Audience = Annotated[str, AfterValidator(formats.audience)]
+_ClientId = Annotated[str, AfterValidator(formats.client_id)]
 _Digest = Annotated[str, AfterValidator(formats.secret_digest)]
 _File = Annotated[Path, AfterValidator(formats.absolute_path)]
 _Kid = Annotated[str, AfterValidator(formats.kid)]
 _Label = Annotated[str, AfterValidator(formats.label)]
 _Network = Annotated[str, AfterValidator(formats.network)]
+_ProviderWord = Annotated[str, AfterValidator(formats.provider_word)]
 _RedisURL = Annotated[SecretStr, AfterValidator(_redis_url)]
 _ScopeToken = Annotated[str, AfterValidator(formats.scope_token)]
 _Seconds = Annotated[int, BeforeValidator(_no_bool)]
@@ -112,6 +117,46 @@ class ActionSettings(_Table):
     )
 
 
+class AmrSettings(_Table):
+    """
+    A complete set of `amr` values of an identity provider, and the level of a sign-in that has exactly these.
+    """
+
+    values: Annotated[tuple[_ProviderWord, ...], Field(min_length=1, max_length=16), AfterValidator(_distinct)] = Field(
+        description="The values in any order, 1 to 16; a token with one more, or one less, has another set"
+    )
+    level: Level = Field(description="Level of such a sign-in")
+
+
+class ProviderSettings(_Table):
+    """
+    The identity provider where the customers of a connection sign in.
+    """
+
+    issuer: Annotated[str, AfterValidator(formats.provider)] = Field(
+        description="Its `iss`, exactly; its keys are found from there by OpenID Connect Discovery, unless a file has them"
+    )
+    clients: Annotated[dict[_ClientId, _ClientId], Field(min_length=1, max_length=1000)] = Field(
+        description="For each client id that the provider knows, the client that may bring tokens issued to it; 1 to 1,000"
+    )
+    algorithms: Annotated[tuple[IDTokenAlgorithm, ...], Field(min_length=1), AfterValidator(_distinct)] = Field(
+        default=("RS256",), description="What it may sign with: RS256, ES256, PS256, EdDSA"
+    )
+    jwks_file: _File | None = Field(default=None, description="Its public keys, where they are not to be fetched")
+    sign_in_lifetime_s: _Seconds = Field(
+        default=28_800,
+        ge=60,
+        le=2_592_000,
+        description="How long a recorded sign-in is good for, 60 to 2,592,000 seconds",
+    )
+    acr: Annotated[dict[_ProviderWord, Level], Field(max_length=64)] = Field(
+        default={}, description="Levels of its `acr` values, exactly; at most 64, and what is not here is low"
+    )
+    amr: Annotated[tuple[AmrSettings, ...], Field(max_length=64)] = Field(
+        default=(), description="Levels of complete sets of its `amr` values; at most 64, and what is not here is low"
+    )
+
+
 class ConnectionSettings(_Table):
     """
     One identity namespace and the APIs whose customers it names.
@@ -128,6 +173,9 @@ class ConnectionSettings(_Table):
     actions: Annotated[tuple[ActionSettings, ...], Field(max_length=256)] = Field(
         default=(), description="Writes of these APIs; at most 256"
     )
+    provider: ProviderSettings | None = Field(
+        default=None, description="Where its customers sign in; without it, clients vouch for them"
+    )
 
 
 class ClientSettings(_Table):
@@ -135,7 +183,7 @@ class ClientSettings(_Table):
     An orchestrator, how it proves who it is, and all it may ask for.
     """
 
-    client_id: Annotated[str, AfterValidator(formats.client_id)] = Field(description="Its id, 1 to 255 characters")
+    client_id: _ClientId = Field(description="Its id, 1 to 255 characters")
     jwks_file: _File | None = Field(
         default=None, description="Public keys of its assertions and actor tokens; at most 8"
     )
@@ -158,7 +206,7 @@ class ClientSettings(_Table):
     )
     subject_tokens: Annotated[
         tuple[SubjectTokenKind, ...], Field(min_length=1, max_length=8), AfterValidator(_distinct)
-    ] = Field(default=("asserted",), description="Kinds of subject token it may bring")
+    ] = Field(default=("asserted",), description="Kinds of subject token it may bring: asserted, id_token, sign_in")
     max_asserted_level: Level = Field(
         default="standard", description="Highest level it may state in subject tokens it signs"
     )
@@ -260,6 +308,9 @@ class Settings(BaseSettings):
     data_dir: _File = Field(description="Folder of the sealed rings and the audit trails")
     redis_url: _RedisURL = Field(
         default=SecretStr(""), description="Shared state; empty for embedded stores in one process"
+    )
+    redis_allow_eviction: Annotated[StrictBool, BeforeValidator(formats.flag)] = Field(
+        default=False, description="Whether what was used may be kept in a Redis that forgets some when it is full"
     )
     keys_redis_url: _RedisURL = Field(
         default=SecretStr(""), description="A Redis of their own for the key rings; empty for the one of redis_url"

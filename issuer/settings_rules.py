@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from .settings_models import ClientSettings, ConnectionSettings, Settings, WorkspaceSettings
+from .settings_models import ClientSettings, ConnectionSettings, ProviderSettings, Settings, WorkspaceSettings
 from .settings_problems import Finding, Location
 
 __all__ = ["Ownership", "doubts", "violations"]
@@ -69,6 +69,8 @@ def doubts(settings: Settings) -> Iterator[Finding]:
             yield ("shared_audiences", at), "is no audience of any workspace"
     if settings.keys_redis_allow_volatile and not (settings.redis_url or settings.keys_redis_url):
         yield ("keys_redis_allow_volatile",), "is about a Redis, and none is named"
+    if settings.redis_allow_eviction and not settings.redis_url:
+        yield ("redis_allow_eviction",), "is about the Redis of redis_url, and none is named"
 
 
 def _each(settings: Settings, field: str) -> Iterator[tuple[Location, str]]:
@@ -140,6 +142,7 @@ def _workspace(workspace: WorkspaceSettings, at: Location) -> Iterator[Finding]:
     yield from _audiences_of_two_connections(workspace, at)
     for number, connection in enumerate(connections):
         yield from _actions(connection, (*at, "connections", number))
+    yield from _providers(workspace, at)
     by_name = {each.name: each for each in connections}
     for number, client in enumerate(clients):
         yield from _client(client, by_name, (*at, "clients", number))
@@ -166,12 +169,48 @@ def _actions(connection: ConnectionSettings, at: Location) -> Iterator[Finding]:
                 yield location, "is a scope of the connection as well, so it would be minted without the action"
 
 
+def _providers(workspace: WorkspaceSettings, at: Location) -> Iterator[Finding]:
+    clients = {each.client_id: each for each in workspace.clients}
+    pairs: set[tuple[str, str]] = set()
+    issuers: dict[str, str] = {}
+    for number, connection in enumerate(workspace.connections):
+        provider = connection.provider
+        if provider is None:
+            continue
+        place = (*at, "connections", number, "provider")
+        if issuers.setdefault(connection.namespace, provider.issuer) != provider.issuer:
+            yield (
+                (*place, "issuer"),
+                "differs from another connection's of this namespace: one sub would be two customers",
+            )
+        for known_as, client_id in provider.clients.items():
+            location = (*place, "clients", known_as)
+            if (provider.issuer, known_as) in pairs:
+                yield location, "is a client id of this provider in another connection as well"
+            pairs.add((provider.issuer, known_as))
+            client = clients.get(client_id)
+            if client is None or connection.name not in client.connections:
+                yield location, "names no client of this workspace that has this connection"
+        yield from _repeated_sets(provider, place)
+
+
+def _repeated_sets(provider: ProviderSettings, at: Location) -> Iterator[Finding]:
+    seen: set[frozenset[str]] = set()
+    for number, each in enumerate(provider.amr):
+        if frozenset(each.values) in seen:
+            yield (*at, "amr", number, "values"), "is the same set as another one"
+        seen.add(frozenset(each.values))
+
+
 def _client(client: ClientSettings, by_name: Mapping[str, ConnectionSettings], at: Location) -> Iterator[Finding]:
     yield from _proofs(client, at)
     for position, name in enumerate(client.connections):
         if name not in by_name:
             yield (*at, "connections", position), "is no connection of this workspace"
     connections = [by_name[name] for name in client.connections if name in by_name]
+    signs_in = any(each.provider and client.client_id in each.provider.clients.values() for each in connections)
+    if not signs_in and not {"id_token", "sign_in"}.isdisjoint(client.subject_tokens):
+        yield (*at, "subject_tokens"), "need a provider that names this client, on one of its connections"
     yield from _targets(client, connections, at)
 
 
