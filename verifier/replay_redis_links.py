@@ -22,7 +22,7 @@ from .replay_redis_connect import CLUSTER_TAGS, Connector, check_opening, name_r
 from .replay_redis_pool import Pool, Waiter, Wire
 from .replay_redis_script import AnswerOutOfStep, Question, ReplayQuarantine, judge, opening, waiting
 from .replay_redis_settings import Settings
-from .replay_redis_wires import AsyncWire, BlockingWire, drive
+from .replay_redis_wires import FAREWELL_S, AsyncWire, BlockingWire, drive
 
 __all__ = ["DIAL_LIMIT_S", "AsyncLinks", "BlockingLinks", "Links"]
 
@@ -267,9 +267,12 @@ class AsyncLinks(Links[AsyncWire]):
         Drop all connections and end those on their way.
         """
         self.pool.close()
-        for task in tuple(self._tasks):
+        ended = tuple(self._tasks)
+        for task in ended:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*ended, return_exceptions=True)
+        # The event loop closes what was dropped in its next turn, and may have none after this.
+        await asyncio.sleep(2 * FAREWELL_S if ended else 0)
 
 
 def _broken(error: BaseException) -> ReplayStoreUnavailable:

@@ -15,7 +15,10 @@ from typing import Any, Final, TypeVar
 
 from redis.exceptions import ResponseError
 
-__all__ = ["AsyncWire", "BlockingWire", "drive"]
+__all__ = ["FAREWELL_S", "AsyncWire", "BlockingWire", "drive"]
+
+FAREWELL_S: Final = 0.01
+"""Longest that a transport outlives the attempt to connect that was ended in the moment its TLS came up, in seconds."""
 
 _T = TypeVar("_T")
 
@@ -141,6 +144,26 @@ class BlockingWire:
             self._connection.disconnect()
 
 
+@cache
+def _abrupt(connection_class: Any) -> Any:
+    """
+    Derive the connections that end at once: over TLS a polite end waits for the other side, half a minute when that is silent.
+    """
+
+    class Abrupt(connection_class):  # type: ignore[misc]
+        def _connection_arguments(self) -> Mapping[str, Any]:
+            # An attempt that is cancelled is ended by asyncio itself, politely where the handshake has just been completed.
+            arguments = dict(super()._connection_arguments())
+            return arguments | {"ssl_shutdown_timeout": FAREWELL_S} if "ssl" in arguments else arguments
+
+        async def disconnect(self, **options: Any) -> None:
+            if self._writer is not None:
+                self._writer.transport.abort()
+            await super().disconnect(**{**options, "nowait": True})
+
+    return Abrupt
+
+
 class AsyncWire:
     """
     A connection of the asynchronous face, on the event loop it was made on.
@@ -158,7 +181,8 @@ class AsyncWire:
         Connect before the monotonic instant *until*.
         """
         left = until - monotonic()
-        wire = cls(connection_class(**{**options, **_OPTIONS, "socket_connect_timeout": left}), label)
+        connection = _abrupt(connection_class)(**{**options, **_OPTIONS, "socket_connect_timeout": left})
+        wire = cls(connection, label)
         try:
             async with asyncio.timeout(left):
                 await wire._connection.connect()

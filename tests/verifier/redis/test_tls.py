@@ -2,8 +2,11 @@
 Redis over TLS: the same store through a certificate that has to be right.
 """
 
+import asyncio
 import datetime as dt
+import gc
 import ipaddress
+import time
 
 import pytest
 from cryptography import x509
@@ -12,13 +15,23 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from verifier import ReplayStoreUnavailable
-from verifier.replay_redis import RedisReplayStore
+from verifier.replay_redis import AsyncRedisReplayStore
 
 from ...redis_server import free_port
 from .conftest import BINARIES
 from .servers import Epochs, Server
 
 NOW = 1_767_225_600.0
+MOMENT_S = 0.05
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    """
+    Collect what a test left when its event loop has ended: what was not closed complains then.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +94,9 @@ def test_once_means_once_over_tls(store, secured):
     assert held.check()
 
 
-@pytest.mark.parametrize("face", [RedisReplayStore])
 def test_a_silent_server_over_tls_keeps_nobody(store, secured):
     """
-    The deadline holds over TLS too.
+    The deadline holds over TLS too, and so does the end: nothing waits for a farewell that does not come.
     """
     server, port, certificate = secured
     held = store(f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate}", now=lambda: NOW, deadline_ms=400)
@@ -94,16 +106,45 @@ def test_a_silent_server_over_tls_keeps_nobody(store, secured):
     try:
         with pytest.raises(ReplayStoreUnavailable):
             held.use("x", int(NOW) + 50, NOW)
+        held.close()
     finally:
         server.resume()
 
 
-@pytest.mark.parametrize("face", [RedisReplayStore])
 def test_a_certificate_that_nobody_vouches_for(store, secured):
     """
-    An unknown certificate is no connection.
+    An unknown certificate is no connection, and leaves none behind.
     """
     _, port, _ = secured
+    held = store(f"rediss://127.0.0.1:{port}", now=lambda: NOW)
 
     with pytest.raises(ReplayStoreUnavailable):
-        store(f"rediss://127.0.0.1:{port}", now=lambda: NOW).open()
+        held.open()
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_connection_that_is_given_up_leaves_nothing_open(secured, turns):
+    """
+    In whatever turn of the event loop it is: before the handshake is completed, right then, or in the greeting that follows.
+    """
+    server, port, certificate = secured
+
+    async def give_up():
+        held = AsyncRedisReplayStore.from_url(f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate}")
+        opening = asyncio.create_task(held.open())
+        await asyncio.sleep(MOMENT_S)
+        # The server's part of the handshake comes while nobody looks, and then it says no more.
+        server.resume()
+        time.sleep(MOMENT_S)  # noqa: ASYNC251  the event loop is held up on purpose
+        server.pause()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await held.aclose()
+        with pytest.raises(ReplayStoreUnavailable):
+            await opening
+
+    server.pause()
+    try:
+        asyncio.run(give_up())
+    finally:
+        server.resume()
