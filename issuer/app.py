@@ -67,8 +67,7 @@ def create_app(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            if service.place is not None:
-                await service.place.aclose()
+            await service.aclose()
 
     handlers, labels = routes(service)
     app = _application(service, handlers, pollers)

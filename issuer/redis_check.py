@@ -1,19 +1,34 @@
 """
 What a Redis must be before keys are kept in it: new enough, and set up to have them after a restart.
+
+And before it remembers what was used: set up to forget nothing before its time.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
 
-from keys import KeysError
+from keys import KeysError, StoreUnreachable
+from verifier import ReplayStoreUnavailable
+from verifier.redis_doctor import Finding, UnfitRedis
 
 from .redis_connection import RedisConnection, RedisUnavailable
 
-__all__ = ["CheckReport", "Persistence", "RedisTooOld", "RedisVolatile", "check_persistence", "check_version"]
+__all__ = [
+    "CheckReport",
+    "Persistence",
+    "RedisTooOld",
+    "RedisUnfit",
+    "RedisVolatile",
+    "check_memory",
+    "check_persistence",
+    "check_version",
+]
 
 Persistence = Literal["yes", "no", "unknown"]
 
 _LEAST_VERSION: Final = 7
+_TRIES: Final = 20
 
 
 class RedisTooOld(KeysError):
@@ -51,9 +66,44 @@ class RedisVolatile(KeysError):
         self.where = where
 
 
+class RedisUnfit(KeysError):
+    """
+    Raised when a server must not remember what was used: it would forget some of it, or refuse everything.
+    """
+
+    code = "redis_unfit"
+
+    def __init__(self, where: str, findings: tuple[Finding, ...]) -> None:
+        """
+        Name the place; of the findings, those that fail are told.
+        """
+        failed = [finding for finding in findings if finding.outcome == "fails"]
+        problems = "; ".join(f"{finding.check}: {finding.note}" for finding in failed)
+        mended = (
+            ", or say with `redis_allow_eviction = true` that what was used may be used once more"
+            if any(finding.check == "eviction" for finding in failed)
+            else ""
+        )
+        super().__init__(f"{where} is not fit to remember what was used: {problems}{mended}.")
+        self.where = where
+        self.findings = findings
+
+
+class Remembering(Protocol):
+    """
+    What remembers what was used, as far as it can be checked.
+    """
+
+    async def check(self, *, allow_eviction: bool) -> tuple[Finding, ...]:
+        """
+        Look whether it is fit for that.
+        """
+        ...
+
+
 class CheckReport(Protocol):
     """
-    Told of what could not be found out: `redis_persistence_unknown`.
+    Told of what could not be found out or is doubtful: `redis_persistence_unknown`, `redis_doubtful`.
     """
 
     def __call__(self, event: str, **facts: str | int | None) -> None:
@@ -91,6 +141,34 @@ async def check_persistence(connection: RedisConnection, *, allow_volatile: bool
         raise RedisVolatile(connection.where)
     if "unknown" in found:
         report("redis_persistence_unknown", where=connection.where)
+
+
+async def check_memory(remembering: Remembering, *, where: str, allow_eviction: bool, report: CheckReport) -> None:
+    """
+    See to it that a Redis is fit to remember what was used, and report what is doubtful about it, with what to do.
+
+    Raises:
+        RedisUnfit: when it is not; an eviction policy is doubtful only where *allow_eviction* says that it may forget.
+        StoreUnreachable: when it does not answer.
+    """
+    try:
+        findings = await _patiently(remembering, allow_eviction=allow_eviction)
+    except UnfitRedis as error:
+        raise RedisUnfit(where, error.findings) from None
+    except ReplayStoreUnavailable as error:
+        raise StoreUnreachable(where=where, problem=str(error), outcome="unchanged") from None
+    for finding in findings:
+        if finding.outcome == "warning":
+            about = f"{where}, {finding.primary}" if finding.primary else where
+            report("redis_doubtful", where=about, reason=finding.check, problem=finding.note)
+
+
+async def _patiently(remembering: Remembering, *, allow_eviction: bool) -> tuple[Finding, ...]:
+    # A use has little time, and a connection that takes longer comes up meanwhile: it is there for the next try.
+    for _ in range(_TRIES - 1):
+        with suppress(ReplayStoreUnavailable):
+            return await remembering.check(allow_eviction=allow_eviction)
+    return await remembering.check(allow_eviction=allow_eviction)
 
 
 async def _persistence(connection: RedisConnection) -> set[Persistence]:

@@ -29,6 +29,7 @@ from .settings_limits import limit_rates, sources
 from .settings_sealing import key_times, load_sealing_keys
 from .source import Sources
 from .state import IssuerState, memory_state
+from .state_redis import redis_state
 from .workspace_stores import open_stores
 
 __all__ = ["ReportFailure", "Service", "build_service", "open_service", "report", "report_failure"]
@@ -57,6 +58,7 @@ _FAILURES: Final = frozenset(
         "withdrawal_failed",
     }
 )
+_DOUBTS: Final = frozenset({"redis_doubtful"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,14 @@ class Service:
     place: RingStores | None = None
     sources: Sources = field(default_factory=Sources)
 
+    async def aclose(self) -> None:
+        """
+        End all connections of this event loop; they are made again when they are needed.
+        """
+        if self.place is not None:
+            await self.place.aclose()
+        await self.state.aclose()
+
     def statuses(self) -> Iterator[RingStatus]:
         """
         Return what operations may know about each ring, as it is now.
@@ -101,8 +111,7 @@ def build_service(settings: Settings) -> Service:
 
     async def opened() -> Service:
         service = await open_service(settings)
-        if service.place is not None:
-            await service.place.aclose()
+        await service.aclose()
         return service
 
     return asyncio.run(opened())
@@ -117,14 +126,15 @@ async def open_service(
     Raises:
         SettingsError: when a file of the configuration cannot be used.
         KeysError: when a ring cannot be opened, is older than its audit trail, or its active key fails its self-test, or when a
-            Redis cannot be trusted with keys; what is stored is left as it is.
+            Redis cannot be trusted with keys or with what was used; what is stored is left as it is.
     """
     registry, sealing, times = build_registry(settings), load_sealing_keys(settings), key_times(settings)
-    place = ring_stores(settings, sealing)
+    place, state = ring_stores(settings, sealing), _state(settings, sealing, now=now, monotonic=monotonic)
     try:
-        return await _opened(settings, registry, sealing, times, place, now=now, monotonic=monotonic)
+        return await _opened(settings, registry, sealing, times, place=place, state=state, now=now, monotonic=monotonic)
     except BaseException:
         await place.aclose()
+        await state.aclose()
         raise
 
 
@@ -133,12 +143,14 @@ async def _opened(
     registry: Registry,
     sealing: SealingKeys,
     times: KeyTimes,
-    place: RingStores,
     *,
+    place: RingStores,
+    state: IssuerState,
     now: Callable[[], float],
     monotonic: Callable[[], float],
 ) -> Service:
     await place.check(report)
+    await state.open(report)
     mints, store_now = MintCounts(now()), place.clock(now, monotonic)
     rings, offices = {}, {}
     for workspace in registry:
@@ -169,7 +181,7 @@ async def _opened(
         registry=registry,
         rings=rings,
         offices=offices,
-        state=memory_state(now, sealing, MemoryLimits(limit_rates(settings), monotonic)),
+        state=state,
         metrics=Metrics(),
         mints=mints,
         times=times,
@@ -180,6 +192,18 @@ async def _opened(
         place=place,
         sources=sources(settings),
     )
+
+
+def _state(
+    settings: Settings, sealing: SealingKeys, *, now: Callable[[], float], monotonic: Callable[[], float]
+) -> IssuerState:
+    """
+    Return what remembers: the Redis of all instances where the settings name one, the memory of this process otherwise.
+    """
+    url, rates = settings.redis_url.get_secret_value(), limit_rates(settings)
+    if not url:
+        return memory_state(now, sealing, MemoryLimits(rates, monotonic))
+    return redis_state(url, sealing, rates, now=now, allow_eviction=settings.redis_allow_eviction)
 
 
 async def _check_trail(workspace: str, ledger: Ledger) -> None:
@@ -196,10 +220,12 @@ async def _check_trail(workspace: str, ledger: Ledger) -> None:
 
 def report(event: str, **facts: str | int | None) -> None:
     """
-    Log an event: as an error when it names a failure that an operator must see, as information otherwise.
+    Log an event: as an error when it names a failure that an operator must see, as information unless it is doubtful.
     """
     if event in _FAILURES:
         _LOG.error(event, **facts)
+    elif event in _DOUBTS:
+        _LOG.warning(event, **facts)
     else:
         _LOG.info(event, **facts)
 

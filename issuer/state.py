@@ -13,8 +13,9 @@ from .admin_idempotency import AdminRecords, MemoryAdminRecords
 from .fingerprints import Fingerprints
 from .idempotency import IdempotencyRecords, MemoryIdempotencyRecords
 from .limits import RequestLimits
+from .reports import Report
 
-__all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "memory_state"]
+__all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "StatePlace", "memory_state"]
 
 
 class AssertionIds(Protocol):
@@ -60,13 +61,31 @@ class MemoryAssertionIds:
         return store.use(jti, expires_at)
 
 
+class StatePlace(Protocol):
+    """
+    Where a state lies that is not in memory.
+    """
+
+    async def open(self, report: Report) -> None:
+        """
+        See to it that it can be trusted; what is doubtful is reported.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """
+        End what is open in this event loop.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerState:
     """
     Everything that requests of all workspaces leave behind for later ones.
 
     `id_tokens` remembers what identity providers signed, apart from assertions. `fingerprints` makes the contents that
-    `idempotency` compares.
+    `idempotency` compares. `place` is where all of it lies, None for the memory of this process.
     """
 
     assertion_ids: AssertionIds
@@ -75,6 +94,24 @@ class IssuerState:
     idempotency: IdempotencyRecords
     admin_records: AdminRecords
     limits: RequestLimits
+    place: StatePlace | None = None
+
+    async def open(self, report: Report) -> None:
+        """
+        See to it that what remembers can be trusted with that, where it lies outside of this process.
+
+        Raises:
+            KeysError: when it cannot, or does not answer.
+        """
+        if self.place is not None:
+            await self.place.open(report)
+
+    async def aclose(self) -> None:
+        """
+        End what is open in this event loop; it is opened again when it is needed.
+        """
+        if self.place is not None:
+            await self.place.aclose()
 
 
 def memory_state(now: Callable[[], float], sealing: SealingKeys, limits: RequestLimits) -> IssuerState:

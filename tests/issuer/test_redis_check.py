@@ -2,11 +2,24 @@
 What is asked of a Redis before keys are kept in it.
 """
 
+import time
+
 import pytest
 
-from issuer.redis_check import RedisTooOld, RedisVolatile, check_persistence, check_version
+from issuer.assertion_ids_redis import SharedIds
+from issuer.redis_check import (
+    RedisTooOld,
+    RedisUnfit,
+    RedisVolatile,
+    check_memory,
+    check_persistence,
+    check_version,
+)
 from issuer.redis_connection import RedisConnection, RedisUnavailable
 from issuer.redis_url import parse_redis_url
+from keys import StoreUnreachable
+from verifier import ReplayStoreUnavailable
+from verifier.redis_doctor import Finding, UnfitRedis
 
 pytestmark = pytest.mark.anyio
 
@@ -184,3 +197,122 @@ async def test_a_silent_server_is_no_volatile_one(answers, report):
     """
     with pytest.raises(RedisUnavailable):
         await check_persistence(Told(answers), allow_volatile=True, report=report)
+
+
+@pytest.fixture
+async def check(report):
+    """
+    Check whether a server is fit to remember what was used.
+    """
+    opened = []
+
+    async def check(server, *, allow_eviction=False):
+        opened.append(SharedIds(server.url, time.time))
+        await check_memory(opened[-1], where=server.url, allow_eviction=allow_eviction, report=report)
+
+    yield check
+    for ids in opened:
+        await ids.aclose()
+
+
+async def test_a_fit_server_remembers_and_its_epoch_has_begun(redis_server, check, reported):
+    """
+    So that the first clients do not have to wait for as long as they would otherwise.
+    """
+    await check(redis_server)
+
+    with redis_server.client() as client:
+        assert client.exists("cc:e")
+    assert reported == []
+
+
+@pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-lru"])
+async def test_a_server_that_evicts_is_refused_unless_it_may(policy, start_redis, check, reported):
+    """
+    C09: everything that was used has an expiry, and would be among the first to go.
+    """
+    server = start_redis("--save", "", "--maxmemory-policy", policy)
+
+    with pytest.raises(RedisUnfit) as refusal:
+        await check(server)
+    assert reported == []
+    await check(server, allow_eviction=True)
+
+    assert policy in str(refusal.value)
+    assert "redis_allow_eviction" in str(refusal.value)
+    assert [(facts["where"], facts["reason"]) for _, facts in reported] == [(server.url, "eviction")]
+
+
+async def test_what_is_doubtful_is_reported_with_what_to_do(start_redis, check, reported):
+    """
+    A server whose CONFIG is forbidden starts the service, and so does one without a bound of its memory.
+    """
+    server = start_redis("--save", "", "--rename-command", "CONFIG", "")
+
+    await check(server)
+
+    ((event, facts),) = reported
+    assert (event, facts["where"], facts["reason"]) == ("redis_doubtful", server.url, "eviction")
+    assert "make sure" in facts["problem"]
+
+
+async def test_a_server_without_memory_is_refused_for_that(start_redis, check):
+    """
+    What may be evicted has no part in it.
+    """
+    server = start_redis("--save", "")
+    with server.client() as client:
+        client.config_set("maxmemory", 1)
+
+    with pytest.raises((RedisUnfit, StoreUnreachable)) as refusal:
+        await check(server, allow_eviction=True)
+
+    assert "redis_allow_eviction" not in str(refusal.value)
+
+
+async def test_a_server_that_is_gone_is_out_of_reach(redis_server, check):
+    """
+    At once, and the message names the place.
+    """
+    redis_server.kill()
+
+    with pytest.raises(StoreUnreachable) as refusal:
+        await check(redis_server)
+
+    assert (refusal.value.where, refusal.value.outcome) == (redis_server.url, "unchanged")
+
+
+class Slow:
+    """
+    Something that remembers, and answers in time only when it is asked that often.
+    """
+
+    def __init__(self, tries, answer):
+        self.left, self.answer = tries, answer
+
+    async def check(self, *, allow_eviction):
+        self.left -= 1
+        if self.left:
+            raise ReplayStoreUnavailable("no connection to Redis within the deadline")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+DOUBT = Finding("memory", "warning", "no maxmemory", "the primary of 'a', port 7000")
+
+
+async def test_a_connection_that_takes_its_time_is_waited_for(report, reported):
+    """
+    The deadline of a use is too short for the first one on a busy machine.
+    """
+    told = {"where": "redis://there", "allow_eviction": False, "report": report}
+
+    await check_memory(Slow(20, (Finding("version", "ok", ""), DOUBT)), **told)
+    with pytest.raises(RedisUnfit):
+        await check_memory(Slow(3, UnfitRedis((DOUBT,))), **told)
+    with pytest.raises(StoreUnreachable):
+        await check_memory(Slow(21, ()), **told)
+
+    where = "redis://there, the primary of 'a', port 7000"
+    assert reported == [("redis_doubtful", {"where": where, "reason": "memory", "problem": "no maxmemory"})]

@@ -13,7 +13,7 @@ import pytest
 from issuer.app import create_app
 from issuer.init_config import CONFIG_NAME, write_development_config
 from issuer.logs import configure_logging
-from issuer.redis_check import RedisVolatile
+from issuer.redis_check import RedisUnfit, RedisVolatile
 from issuer.ring_stores import RedisStores, ring_stores
 from issuer.schedule import CLOCK_AHEAD, steady_clock
 from issuer.service import build_service, open_service, report, report_failure
@@ -141,10 +141,10 @@ def shared(folder, redis_server):
     return folder
 
 
-def move_to_redis(folder, server, *, volatile="true"):
+def move_to_redis(folder, server, *, volatile="true", name="keys_redis_url"):
     blob = asyncio.run(export_blob(place_of(folder).ring("demo")))
     config = folder / CONFIG_NAME
-    named = f'keys_redis_url = "{server.url}"\nkeys_redis_allow_volatile = {volatile}\n'
+    named = f'{name} = "{server.url}"\nkeys_redis_allow_volatile = {volatile}\n'
     config.write_text(named + config.read_text())
     (folder / RING).unlink()
     in_place(folder, lambda place: import_blob(place.ring("demo"), blob))
@@ -240,6 +240,78 @@ def test_a_service_does_not_start_without_its_redis(shared, redis_server):
         build_service(settings_of(shared))
 
     assert refusal.value.where == redis_server.url
+
+
+def use_an_assertion(service, jti="jti-1"):
+    now = time.time() + 10
+    return service.state.assertion_ids.use("https://issuer.test", "orc_main", jti, int(now) + 60, now)
+
+
+def test_a_redis_of_the_keys_alone_leaves_the_rest_in_memory(shared, redis_server):
+    """
+    One process serves then, and nothing of what it remembers goes out.
+    """
+    service = build_service(settings_of(shared))
+
+    assert asyncio.run(use_an_assertion(service)) is True
+    assert service.state.place is None
+    with redis_server.client() as client:
+        assert client.keys("cc:[aemi]*") == []
+
+
+def test_with_a_redis_for_everything_instances_remember_together(folder, redis_server):
+    """
+    The epoch has begun when it starts; opened in one event loop it runs in another, and ends its connections there.
+    """
+    move_to_redis(folder, redis_server, name="redis_url")
+    first, second = build_service(settings_of(folder)), build_service(settings_of(folder))
+    with redis_server.client() as client:
+        assert client.exists("cc:e")
+    assert connections_to(redis_server) == 0
+
+    async def served(service):
+        async with create_app(service, poll_s=3600, books_s=3600).lifespan():
+            return await use_an_assertion(service)
+
+    assert [asyncio.run(served(service)) for service in (first, second, first)] == [True, False, False]
+    assert connections_to(redis_server) == 0
+
+
+def test_a_service_does_not_start_on_a_redis_that_evicts(folder, start_redis, log):
+    """
+    What was used would be forgotten; with leave it starts, and the log says what that means.
+    """
+    server = start_redis("--save", "", "--appendonly", "no", "--maxmemory-policy", "volatile-ttl")
+    move_to_redis(folder, server, name="redis_url")
+    with pytest.raises(RedisUnfit):
+        build_service(settings_of(folder))
+    assert connections_to(server) == 0
+    config = folder / CONFIG_NAME
+    config.write_text(f"redis_allow_eviction = true\n{config.read_text()}")
+
+    service = build_service(settings_of(folder))
+
+    doubts = [line for line in log() if line["event"] == "redis_doubtful"]
+    assert service.state.place is not None
+    assert [(line["level"], line["reason"], line["where"]) for line in doubts] == [("warning", "eviction", server.url)]
+    assert "maxmemory-policy" in doubts[0]["problem"]
+
+
+def test_a_service_does_not_start_without_the_redis_that_remembers(folder, redis_server, start_redis):
+    """
+    Though its keys are in another one, which is there.
+    """
+    keys = start_redis("--save", "")
+    move_to_redis(folder, keys)
+    config = folder / CONFIG_NAME
+    config.write_text(f'redis_url = "{redis_server.url}"\n{config.read_text()}')
+    redis_server.kill()
+
+    with pytest.raises(StoreUnreachable) as refusal:
+        build_service(settings_of(folder))
+
+    assert refusal.value.where == redis_server.url
+    assert connections_to(keys) == 0
 
 
 def test_a_rotation_that_is_due_happens_and_is_on_record(folder):

@@ -100,18 +100,22 @@ def test_the_shape_of_the_design_is_read(tmp_path):
 
 def test_what_is_said_about_keys_is_read(tmp_path):
     """
-    A Redis for everything, one for the rings, whether that may forget, and keys that are revoked by hand.
+    A Redis for everything, one for the rings, whether they may forget, and keys that are revoked by hand.
     """
     settings = load(
         tmp_path,
         ('redis_url = ""', 'redis_url = "redis://db"\nkeys_redis_url = "rediss://u:hunter2@keys"'),
         ('path = "/w/acme"', f'path = "/w/acme"\nrevoked_kids = ["{KID}"]'),
-        environ={"CUSTOMER_CONTEXT_KEYS_REDIS_ALLOW_VOLATILE": "true"},
+        environ={
+            "CUSTOMER_CONTEXT_KEYS_REDIS_ALLOW_VOLATILE": "true",
+            "CUSTOMER_CONTEXT_REDIS_ALLOW_EVICTION": "true",
+        },
     )
 
     assert settings.redis_url.get_secret_value() == "redis://db"
     assert settings.keys_redis_url.get_secret_value() == "rediss://u:hunter2@keys"
     assert settings.keys_redis_allow_volatile is True
+    assert settings.redis_allow_eviction is True
     assert settings.workspaces[0].revoked_kids == (KID,)
     assert "hunter2" not in repr(settings)
     assert settings_warnings(settings) == ()
@@ -320,6 +324,7 @@ def test_a_misspelt_key_is_answered_with_the_right_one(tmp_path):
         (('redis_url = ""', 'trusted_proxies = ["::1", "::1"]'), ("trusted_proxies", 3)),
         (('redis_url = ""', f"trusted_proxies = {[f'10.0.0.{n}' for n in range(65)]}"), ("trusted_proxies", 3)),
         (('redis_url = ""', 'keys_redis_allow_volatile = "yes"'), ("keys_redis_allow_volatile", 3)),
+        (('redis_url = ""', "redis_allow_eviction = 1"), ("redis_allow_eviction", 3)),
         (('path = "/w/acme"', 'path = "/w/acme"\nrevoked_kids = ["leaked"]'), ("workspaces[0].revoked_kids[0]", 12)),
         (
             ('path = "/w/acme"', f'path = "/w/acme"\nrevoked_kids = {[KID, KID]}'),

@@ -247,16 +247,26 @@ def test_what_is_seldom_meant_is_a_warning(tmp_path):
     assert [each.where for each in settings_warnings(without)] == ["workspaces[1]"]
 
 
-@pytest.mark.parametrize(("named", "warned"), [("", True), ("redis_url", False), ("keys_redis_url", False)])
-def test_leave_to_forget_without_a_redis_is_a_warning(named, warned, tmp_path):
+@pytest.mark.parametrize(
+    ("leave", "named", "warned"),
+    [
+        ("keys_redis_allow_volatile", "", True),
+        ("keys_redis_allow_volatile", "redis_url", False),
+        ("keys_redis_allow_volatile", "keys_redis_url", False),
+        ("redis_allow_eviction", "", True),
+        ("redis_allow_eviction", "redis_url", False),
+        ("redis_allow_eviction", "keys_redis_url", True),
+    ],
+)
+def test_leave_to_forget_without_that_redis_is_a_warning(leave, named, warned, tmp_path):
     """
-    Files forget nothing.
+    Files forget nothing, and nothing of what was used is kept where the keys alone are.
     """
     line = named and f'{named} = "redis://db"'
 
-    settings = load(tmp_path, ("shared_audiences = []", f"keys_redis_allow_volatile = true\n{line}"))
+    settings = load(tmp_path, ("shared_audiences = []", f"{leave} = true\n{line}"))
 
-    assert [each.where for each in settings_warnings(settings)] == ["keys_redis_allow_volatile"] * warned
+    assert [each.where for each in settings_warnings(settings)] == [leave] * warned
 
 
 def test_a_credential_belongs_to_one_party_in_one_role():
