@@ -1,9 +1,11 @@
 """
 Who administers: an admin proves who they are with a secret of their own, or with an assertion signed by a key of their own.
 
-Never with a token that this service signed: whoever holds a stolen signing key must not be able to administer keys. Nobody is
-throttled here, so that wrong credentials of one never keep out the right ones of another; whatever is wrong, the caller hears the
-same words, and an unknown admin costs the same work as a wrong secret or a wrong signature.
+Never with a token that this service signed: whoever holds a stolen signing key must not be able to administer keys. Whatever is
+wrong, the caller hears the same words, and an unknown admin costs the same work as a wrong secret or a wrong signature.
+
+Limited are secrets that were found to be wrong, and nothing else: what one party tries never keeps out the right credential of
+another.
 """
 
 import re
@@ -18,6 +20,7 @@ from .assertions import Assertion, AssertionKind, AssertionRefused, verify_asser
 from .basic import is_secret, read_basic
 from .registry import Admin, Permission, Workspace
 from .state import AssertionIds
+from .wrong_secrets import WrongSecrets
 
 __all__ = ["ADMIN_ASSERTION", "MAX_LIFETIME_S", "AdminAuthentication", "AdminRefused", "Refusal", "check_permission"]
 
@@ -27,8 +30,11 @@ ADMIN_ASSERTION: Final = AssertionKind(name="admin_assertion", types=frozenset({
 MAX_LIFETIME_S: Final = 60
 """Longest `exp - iat` of an admin's assertion, and the furthest `exp` lies ahead, in seconds."""
 
-Refusal = Literal["malformed", "unauthenticated", "forbidden", "cannot_tell"]
-"""What kind of refusal: more than one credential, none that holds, one that does not reach, or a store that does not answer."""
+Refusal = Literal["malformed", "unauthenticated", "over_limit", "forbidden", "cannot_tell"]
+"""
+What kind of refusal: more than one credential, none that holds, a secret that does not after too many others, one that does not
+reach, or a store that does not answer.
+"""
 
 _PORTS: Final = {"https": 443, "http": 80}
 _ENCODED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -45,6 +51,7 @@ class AdminRefused(Exception):
         scheme: the scheme of the credential, in lower case, when it is one that is offered.
         admin: the configured admin that the credential named or proved, or None; never a text that was sent.
         permission: what was lacking, when something was.
+        retry_after_s: seconds after which another wrong secret would be told so, when it is that, or None.
     """
 
     def __init__(
@@ -55,6 +62,7 @@ class AdminRefused(Exception):
         scheme: Literal["basic", "bearer"] | None = None,
         admin: str | None = None,
         permission: Permission | None = None,
+        retry_after_s: int | None = None,
     ) -> None:
         """
         Build one refusal.
@@ -65,6 +73,7 @@ class AdminRefused(Exception):
         self.scheme = scheme
         self.admin = admin
         self.permission = permission
+        self.retry_after_s = retry_after_s
 
 
 class AdminAuthentication:
@@ -72,21 +81,24 @@ class AdminAuthentication:
     Authenticate the admins of one workspace.
     """
 
-    __slots__ = ("_admins", "_ids", "_issuer", "_most_keys", "_now")
+    __slots__ = ("_admins", "_ids", "_issuer", "_most_keys", "_now", "_wrong_secrets")
 
-    def __init__(self, workspace: Workspace, ids: AssertionIds, now: Callable[[], float]) -> None:
+    def __init__(
+        self, workspace: Workspace, ids: AssertionIds, wrong_secrets: WrongSecrets, now: Callable[[], float]
+    ) -> None:
         """
-        Take the workspace, what remembers used assertions, and the wall clock in epoch seconds.
+        Take the workspace, what remembers used assertions and counts wrong secrets, and the wall clock in epoch seconds.
         """
         self._issuer = workspace.issuer
         self._admins = workspace.admins
         self._most_keys = max((len(admin.keys) for admin in workspace.admins.values()), default=1)
         self._ids = ids
+        self._wrong_secrets = wrong_secrets
         self._now = now
 
-    async def authenticate(self, authorization: Sequence[str], *, method: str, url: str) -> Admin:
+    async def authenticate(self, authorization: Sequence[str], *, method: str, url: str, source: str) -> Admin:
         """
-        Find out who calls *url* with *method*, from every `Authorization` value of the request.
+        Find out who calls *url* with *method* from *source*, from every `Authorization` value of the request.
 
         *url* is built from configuration. The `jti` of an assertion is used up once everything else about it is right.
 
@@ -98,12 +110,12 @@ class AdminAuthentication:
         value = authorization[0] if authorization else ""
         scheme = value.strip(" \t").partition(" ")[0].lower()
         if scheme == "basic":
-            return self._by_secret(value)
+            return await self._by_secret(value, source)
         if scheme == "bearer":
             return await self._by_assertion(value, method=method, url=url)
         raise AdminRefused("unauthenticated", "scheme" if scheme else "missing")
 
-    def _by_secret(self, authorization: str) -> Admin:
+    async def _by_secret(self, authorization: str, source: str) -> Admin:
         try:
             name, secret = read_basic(authorization)
         except ValueError:
@@ -112,7 +124,12 @@ class AdminAuthentication:
         is_right = is_secret(secret, () if admin is None else admin.secret_sha256)
         if admin is None or not is_right:
             named = None if admin is None else admin.name
-            raise AdminRefused("unauthenticated", "credentials", scheme="basic", admin=named)
+            over = await self._wrong_secrets.count("admin", name, source)
+            if over is None:
+                raise AdminRefused("unauthenticated", "credentials", scheme="basic", admin=named)
+            raise AdminRefused(
+                "over_limit", f"limit:{over.limit}", scheme="basic", admin=named, retry_after_s=over.retry_after_s
+            )
         return admin
 
     async def _by_assertion(self, authorization: str, *, method: str, url: str) -> Admin:

@@ -27,6 +27,7 @@ from .reload import Reloader, loaded
 from .rings import POLL_S
 from .service import Service
 from .token_endpoint import TokenEndpoint
+from .wrong_secrets import WrongSecrets
 
 __all__ = ["create_app", "routes"]
 
@@ -145,15 +146,21 @@ def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRoute
     desk = AdminDesk(
         workspace,
         administration=service.offices[workspace.name].administration,
-        authentication=AdminAuthentication(workspace, service.state.assertion_ids, service.now),
+        authentication=AdminAuthentication(
+            workspace,
+            service.state.assertion_ids,
+            WrongSecrets(workspace.name, service.state.limits, service.report),
+            service.now,
+        ),
         records=service.state.admin_records,
         books=service.offices[workspace.name].books,
         head=lambda: ring.head,
         report=service.report,
         now=service.now,
+        sources=service.sources,
     )
     return (
-        token_route(workspace, endpoint),
+        token_route(workspace, endpoint, service.sources),
         *admin_routes(workspace, desk),
         *jwks_routes(workspace, ring, times=service.times, metrics=service.metrics, now=service.now),
         *metadata_routes(workspace),

@@ -13,7 +13,7 @@ from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
 
 from .assertions import CLIENT_ASSERTION, Assertion, AssertionRefused, verify_assertion
 from .basic import is_secret, read_basic
-from .errors import invalid_client, invalid_request
+from .errors import WrongSecret, invalid_client, invalid_request
 from .form import Form
 from .registry import Client, Workspace
 
@@ -56,7 +56,7 @@ def authenticate_by_secret(workspace: Workspace, authorization: str, form: Form)
     Authenticate with HTTP Basic, id and secret form-encoded before they were joined (RFC 6749 section 2.3.1).
 
     Raises:
-        TokenRefused: `invalid_client`.
+        TokenRefused: `invalid_client`, as `WrongSecret` when there is a secret and it is not that of a client of this name.
     """
     try:
         client_id, secret = read_basic(authorization)
@@ -65,7 +65,7 @@ def authenticate_by_secret(workspace: Workspace, authorization: str, form: Form)
     client = workspace.clients.get(client_id)
     is_right = is_secret(secret, () if client is None else client.secret_sha256)
     if client is None or not is_right:
-        raise invalid_client(reason="client:credentials")
+        raise WrongSecret(client_id)
     _check_client_id(client, form)
     return Authenticated(client=client, assertion=None)
 

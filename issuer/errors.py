@@ -2,20 +2,26 @@
 How the token endpoint refuses, framework-free.
 
     TokenRefused         one refusal: the OAuth code and text for the client, the log reason for the operator
+      WrongSecret        that of a secret which is not the client's, with the name it came with
 
 Only `token_endpoint` and `http` turn it into a response. Descriptions are fixed sentences: nothing of the request is ever echoed.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from .limits import LimitName, Over
 
 __all__ = [
     "OAuthError",
     "TokenRefused",
+    "WrongSecret",
     "invalid_authorization_details",
     "invalid_client",
     "invalid_request",
     "invalid_scope",
     "invalid_target",
+    "over_limit",
     "suspended",
     "temporarily_unavailable",
 ]
@@ -35,6 +41,13 @@ OAuthError = Literal[
     "server_error",
 ]
 """Codes of RFC 6749 section 5.2, RFC 8693 section 2.2.2, RFC 9396 section 5, RFC 9470 section 5 and D11."""
+
+_UNKNOWN_CLIENT: Final = "Client authentication failed."
+_TOO_MUCH: Final[Mapping[LimitName, str]] = {
+    "client": "The client asks too often.",
+    "customer": "The client asks too often for this customer.",
+    "wrong_secrets": "There were too many wrong secrets. The right one is accepted at any time.",
+}
 
 
 class TokenRefused(Exception):
@@ -75,6 +88,22 @@ class TokenRefused(Exception):
         self.suspension = suspension
 
 
+class WrongSecret(TokenRefused):
+    """
+    Raised for a secret that is not that of the client it came with.
+
+    Attributes:
+        name: what it came with, whether a client is called so or not; never to be logged.
+    """
+
+    def __init__(self, name: str) -> None:
+        """
+        Refuse in the same words as any other client (RFC 6749 section 5.2).
+        """
+        super().__init__("invalid_client", _UNKNOWN_CLIENT, reason="client:credentials", status=401)
+        self.name = name
+
+
 def invalid_request(description: str, *, reason: str) -> TokenRefused:
     """
     Refuse a request that is malformed, or whose subject or actor token is unacceptable (RFC 8693 section 2.2.2).
@@ -86,7 +115,7 @@ def invalid_client(*, reason: str) -> TokenRefused:
     """
     Refuse a client, in the same words whatever was wrong with it (RFC 6749 section 5.2).
     """
-    return TokenRefused("invalid_client", "Client authentication failed.", reason=reason, status=401)
+    return TokenRefused("invalid_client", _UNKNOWN_CLIENT, reason=reason, status=401)
 
 
 def invalid_target(description: str, *, reason: str) -> TokenRefused:
@@ -136,4 +165,13 @@ def temporarily_unavailable(
         status=status,
         retry_after_s=retry_after_s,
         problem=problem,
+    )
+
+
+def over_limit(over: Over) -> TokenRefused:
+    """
+    Refuse because a limit is reached, and say when the same will be let in (D21).
+    """
+    return temporarily_unavailable(
+        _TOO_MUCH[over.limit], reason=f"limit:{over.limit}", status=429, retry_after_s=over.retry_after_s
     )

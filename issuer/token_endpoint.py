@@ -1,28 +1,30 @@
 """
 One workspace's token endpoint, without HTTP (RFC 6749 section 3.2, RFC 8693).
 
-Order of checks: media type, size, form, repeated parameters, client authentication, assertion used once, grant type, grant.
+Order of checks: media type, size, form, repeated parameters, client authentication, assertion used once, grant type, grant,
+limits, suspensions, idempotency key. A request whose grant is refused counts for its client all the same.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from verifier.claims import TokenClaims
 
 from .action_request import DETAILS_TYPE, RequestedAction
-from .clients import Authenticated
+from .client_entry import ClientEntry
 from .errors import (
     TokenRefused,
     invalid_authorization_details,
-    invalid_client,
     invalid_request,
+    over_limit,
     suspended,
     temporarily_unavailable,
 )
 from .exchange import ACCESS_TOKEN_TYPE, Exchange, decide, find_target
 from .form import Form, parse_form
 from .idempotency import Claimed
+from .limits import Over
 from .metrics import Metrics
 from .mint_counts import MintCounts
 from .minting import Minted, mint, token_claims
@@ -30,23 +32,24 @@ from .oauth import OAuthRequest, OAuthServer
 from .registry import Client, Workspace
 from .reports import Report
 from .rings import LiveRing, RingUnavailable
+from .source import UNKNOWN
 from .state import IssuerState
+from .store_answers import answered, cannot_tell
 from .subjects import Subjects
 
 __all__ = ["TokenEndpoint", "TokenRequest"]
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRequest:
     """
-    What arrived: every `Authorization` value, the media type, the body.
+    What arrived: every `Authorization` value, the media type, the body; and from where (`source.Sources`).
     """
 
     authorization: Sequence[str] = field(repr=False)
     content_type: str | None
     body: bytes = field(repr=False)
+    source: str = UNKNOWN
 
 
 class TokenEndpoint:
@@ -76,6 +79,7 @@ class TokenEndpoint:
         self._report = report
         self._now = now
         self._server = OAuthServer(workspace, now)
+        self._entry = ClientEntry(workspace, self._server, state, report)
         self._subjects = Subjects(workspace)
 
     async def answer(self, request: TokenRequest) -> Mapping[str, Any]:
@@ -85,7 +89,7 @@ class TokenEndpoint:
         Raises:
             TokenRefused: when no token is minted; it has been counted and reported.
         """
-        known: dict[str, str] = {}
+        known = {"source": request.source}
         try:
             return await self._answer(request, known)
         except TokenRefused as refused:
@@ -99,37 +103,38 @@ class TokenEndpoint:
     async def _answer(self, request: TokenRequest, known: dict[str, str]) -> Mapping[str, Any]:
         form = parse_form(request.content_type, request.body)
         oauth_request = OAuthRequest(form, request.authorization)
-        authenticated = self._server.authenticate(oauth_request)
+        authenticated = await self._entry.authenticate(oauth_request, request.source)
         known["client_id"] = authenticated.client.client_id
-        await self._use_up(authenticated)
-        self._server.require_exchange(oauth_request)
-        return await self._mint(await self._decide(form, authenticated.client))
+        await self._entry.use_up(authenticated)
+        return await self._mint(await self._granted(oauth_request, authenticated.client), request.source)
+
+    async def _granted(self, request: OAuthRequest, client: Client) -> Exchange:
+        """
+        Decide what is granted, and count the request whatever comes of it.
+        """
+        try:
+            self._server.require_exchange(request)
+            exchange = await self._decide(request.parameters, client)
+        except TokenRefused:
+            await self._count(client, None)
+            raise
+        await self._count(client, (exchange.subject.namespace, exchange.subject.sub))
+        return exchange
 
     async def _decide(self, form: Form, client: Client) -> Exchange:
         target, now = find_target(form, client, self._workspace), self._now()
         subject = await self._subjects.read(form, client, now)
         return decide(form, client, self._workspace, target=target, subject=subject, now=now)
 
-    async def _use_up(self, authenticated: Authenticated) -> None:
-        assertion = authenticated.assertion
-        if assertion is None:
-            return
-        first = await _answered(
-            self._state.assertion_ids.use(
-                self._workspace.issuer,
-                authenticated.client.client_id,
-                assertion.jti,
-                assertion.expires_at,
-                assertion.issued_at,
-            ),
-            reason="client_assertion:cannot_tell",
-        )
-        if first is False:
-            raise invalid_client(reason="client_assertion:replayed")
-        if first is not True:
-            raise _cannot_tell(first, reason="client_assertion:cannot_tell")
+    async def _count(self, client: Client, customer: tuple[str, str] | None) -> None:
+        asked = self._state.limits.request(self._workspace.name, client.client_id, customer)
+        over = await answered(asked, reason="limits:cannot_tell")
+        if isinstance(over, Over):
+            raise over_limit(over)
+        if over is not None:
+            raise cannot_tell(over, reason="limits:cannot_tell")
 
-    async def _mint(self, exchange: Exchange) -> Mapping[str, Any]:
+    async def _mint(self, exchange: Exchange, source: str) -> Mapping[str, Any]:
         try:
             view = self._ring.current(self._now())
         except RingUnavailable:
@@ -142,7 +147,7 @@ class TokenEndpoint:
         # The lease is looked at again after signing: a process that was paused in between hands nothing out.
         if not self._ring.confirm(view):
             raise _no_key()
-        self._take_note(exchange, claims, minted)
+        self._take_note(exchange, claims, minted, source)
         return _members(exchange, minted)
 
     async def _claim(self, exchange: Exchange, action: RequestedAction) -> int:
@@ -155,7 +160,7 @@ class TokenEndpoint:
             self._workspace.name, action.digest, exchange.subject.sub, exchange.connection.name, exchange.audience
         )
         confirmed_at = int(now) if action.confirmed_at is None else action.confirmed_at
-        claimed = await _answered(
+        claimed = await answered(
             self._state.idempotency.claim(key, contents, action.confirmed_by, confirmed_at, now),
             reason="idempotency:cannot_tell",
         )
@@ -172,9 +177,9 @@ class TokenEndpoint:
             )
         if claimed == "conflict":
             raise invalid_request("The idempotency key stands for something else.", reason="idempotency:conflict")
-        raise _cannot_tell(claimed, reason="idempotency:cannot_tell")
+        raise cannot_tell(claimed, reason="idempotency:cannot_tell")
 
-    def _take_note(self, exchange: Exchange, claims: TokenClaims, minted: Minted) -> None:
+    def _take_note(self, exchange: Exchange, claims: TokenClaims, minted: Minted, source: str) -> None:
         action = claims.action
         self._metrics.minted(self._workspace.name, exchange.audience, "read" if action is None else "write")
         self._mints.add(minted.kid, exchange.audience, action.action if action else None, claims.iat)
@@ -182,6 +187,7 @@ class TokenEndpoint:
             "token_minted",
             workspace=self._workspace.name,
             client_id=claims.client_id,
+            source=source,
             agent=claims.act.sub,
             audience=exchange.audience,
             scope=claims.scope,
@@ -195,19 +201,6 @@ class TokenEndpoint:
 
 def _no_key() -> TokenRefused:
     return temporarily_unavailable("The signing keys cannot be used right now.", reason="ring:unavailable")
-
-
-async def _answered(asked: Awaitable[_T], *, reason: str) -> _T:
-    try:
-        return await asked
-    except Exception as error:  # noqa: BLE001 -- a store may fail in any way; none of them mints
-        raise _cannot_tell(error, reason=reason) from None
-
-
-def _cannot_tell(answer: object, *, reason: str) -> TokenRefused:
-    return temporarily_unavailable(
-        "The service cannot remember this request right now.", reason=reason, problem=type(answer).__name__
-    )
 
 
 def _members(exchange: Exchange, minted: Minted) -> Mapping[str, Any]:

@@ -23,9 +23,11 @@ from ..audit import Actor, Head
 from ..bookkeeping import Bookkeeping
 from ..registry import Permission, Workspace
 from ..reports import Report
+from ..source import Sources
 from .admin_bodies import Member, check_media_type, read_body, read_key
 from .admin_problems import ADMIN_PROBLEMS, ProblemRaised, as_problem
 from .errors import PROBLEMS, error_response
+from .source import find_source
 
 __all__ = ["AdminCall", "AdminDesk", "Asked", "Work"]
 
@@ -33,7 +35,6 @@ _T = TypeVar("_T")
 
 _ENCODER: Final = msgspec.json.Encoder()
 _CANNOT_TELL: Final = "records_unavailable"
-_MAX_SOURCE: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ class AdminDesk:
         head: Callable[[], Head | None],
         report: Report,
         now: Callable[[], float],
+        sources: Sources,
     ) -> None:
         """
         Take the parts; *head* tells the end of the trail in memory, *now* the wall clock in epoch seconds.
@@ -93,16 +95,20 @@ class AdminDesk:
         self._head = head
         self._report = report
         self._now = now
+        self._sources = sources
 
     async def answer(self, request: Request[Any, Any, Any], call: AdminCall, work: Work) -> Response[bytes]:
         """
         Answer one call.
         """
-        source = _source(request)
+        source = find_source(request, self._sources)
         admin: str | None = None
         try:
             found = await self._authentication.authenticate(
-                request.headers.getall("authorization", []), method=request.method, url=self._url(request)
+                request.headers.getall("authorization", []),
+                method=request.method,
+                url=self._url(request),
+                source=source,
             )
             admin = found.name
             check_permission(found, call.permission)
@@ -213,13 +219,6 @@ class AdminDesk:
         # From configuration and the path as it was routed; what the request says about its host is never looked at.
         below = request.scope["path"].removeprefix(self._workspace.path)
         return self._workspace.issuer + quote(below, safe="/-._~")
-
-
-def _source(request: Request[Any, Any, Any]) -> str:
-    client = request.scope["client"]
-    # What a proxy in front says about others is not believed; behind one, its own address stands here.
-    source = client[0] if client else ""
-    return source if 0 < len(source) <= _MAX_SOURCE and source.isprintable() else "unknown"
 
 
 def _response(status: int, body: bytes, head: Head | None) -> Response[bytes]:

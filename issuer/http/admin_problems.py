@@ -222,5 +222,9 @@ def _refused(error: AdminRefused, realm: str) -> ProblemRaised:
             headers = {"WWW-Authenticate": format_challenge("Bearer", {"realm": realm, "error": "invalid_request"})}
             detail = "There is more than one Authorization header."
             return ProblemRaised(PROBLEMS[400], reason=error.reason, detail=detail, headers=headers)
+        case "over_limit":
+            detail = "There were too many wrong secrets; the right one is accepted at any time."
+            headers = {"Retry-After": str(error.retry_after_s)}
+            return ProblemRaised(PROBLEMS[429], reason=error.reason, detail=detail, headers=headers)
         case _:
             return ProblemRaised(PROBLEMS[503], reason=error.reason, extensions={"code": "assertions_unavailable"})

@@ -11,8 +11,10 @@ from litestar.handlers import HTTPRouteHandler
 from ..errors import TokenRefused
 from ..form import MAX_BODY_OCTETS
 from ..registry import Workspace
+from ..source import Sources
 from ..token_endpoint import TokenEndpoint, TokenRequest
 from .errors import TOKEN_PATH, oauth_error_response
+from .source import find_source
 from .token_docs import TokenOperation
 
 __all__ = ["token_route"]
@@ -21,9 +23,9 @@ _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _ENCODER = msgspec.json.Encoder()
 
 
-def token_route(workspace: Workspace, endpoint: TokenEndpoint) -> HTTPRouteHandler:
+def token_route(workspace: Workspace, endpoint: TokenEndpoint, sources: Sources) -> HTTPRouteHandler:
     """
-    Build the route of one workspace's token endpoint.
+    Build the route of one workspace's token endpoint; *sources* tells where requests come from.
     """
 
     async def issue_token(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -32,6 +34,7 @@ def token_route(workspace: Workspace, endpoint: TokenEndpoint) -> HTTPRouteHandl
             # Several lines are one list (RFC 9110 section 5.3), which is no media type.
             content_type=", ".join(request.headers.getall("content-type", [])) or None,
             body=await request.body(),
+            source=find_source(request, sources),
         )
         try:
             members = await endpoint.answer(asked)

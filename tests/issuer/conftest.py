@@ -52,13 +52,18 @@ def build_site():
 
 
 @contextmanager
-def serving(limits=None):
+def serving(limits=None, trusted=()):
     """
     Serve a service of its own by the real server, on a loopback port and a thread of its own.
     """
-    site = Site(with_admins(registry()))
+    site = Site(with_admins(registry()), trusted=trusted)
     config = uvicorn.Config(
-        create_app(site.service, limits=limits), port=0, ws="none", log_config=None, access_log=False
+        create_app(site.service, limits=limits),
+        port=0,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -152,3 +157,21 @@ def redis_url(request, start_redis):
         return request.getfixturevalue("cluster").url.replace("redis", "redis+cluster")
     server = request.getfixturevalue("redis_server")
     return server.url if request.param == "standalone" else sentinel_url(start_redis, server)
+
+
+@pytest.fixture(scope="session")
+def one_proxied():
+    """
+    Serve a service that believes proxies on loopback, from which the tests ask.
+    """
+    with serving(trusted=("127.0.0.0/8",)) as site:
+        yield site
+
+
+@pytest.fixture
+def proxied(one_proxied):
+    """
+    Hand out the service behind a proxy as new; `X-Forwarded-For` says who asks it.
+    """
+    one_proxied.renew()
+    return one_proxied

@@ -25,6 +25,7 @@ from issuer.metrics import Metrics
 from issuer.mint_counts import MintCounts
 from issuer.rings import LiveRing
 from issuer.service import Service
+from issuer.source import Sources
 from issuer.state import memory_state
 from issuer.subject import JWT_TOKEN_TYPE
 from issuer.token_endpoint import TokenEndpoint, TokenRequest
@@ -120,9 +121,10 @@ class Site:
     A claim or member that is `DROP` is left out, and so is a parameter that is None. With an `address`, requests go to the
     server that listens there; without, to the application in this process. A site *beside* another one is a second instance:
     it has the same keys, trails and clock. With a *state*, the service remembers there; `state` is its own memory otherwise.
+    Proxies in *trusted* networks are believed.
     """
 
-    def __init__(self, configured=None, *, beside=None, times=None, state=None):
+    def __init__(self, configured=None, *, beside=None, times=None, state=None, trusted=()):
         self.clock = Clock(NOW) if beside is None else beside.clock
         self.monotonic, self.events, self.failures = Clock(1000.0), [], []
         self.state, self.address, self._client = State(self.clock, self.monotonic), None, None
@@ -163,6 +165,7 @@ class Site:
             report_failure=self.failures.append,
             now=self.clock,
             monotonic=self.monotonic,
+            sources=Sources(trusted),
         )
 
     def renew(self):
@@ -289,6 +292,12 @@ class Site:
     def token_request(self, authorization=(), **parameters):
         body = urlencode(self.form(**parameters)).encode()
         return TokenRequest(authorization=authorization, content_type="application/x-www-form-urlencoded", body=body)
+
+    def call(self, method, path, lines, body=b"", *, workspace="root"):
+        """
+        Send a call of any kind below an issuer; return status, headers and text.
+        """
+        return self._send(method, self.workspace(workspace).path + path, body, lines)
 
     def verifier(self, audience=SHOP, *, workspace="root", **options):
         """

@@ -11,8 +11,11 @@ from itertools import count
 import pytest
 
 from issuer.admins import AdminAuthentication, AdminRefused, check_permission
+from issuer.limits import Rates
+from issuer.limits_memory import MemoryLimits
 from issuer.registry import Admin
 from issuer.state import MemoryAssertionIds
+from issuer.wrong_secrets import WrongSecrets
 
 from .world import DROP, NOW, ORIGIN, basic, changed, public_keys, registry, signed
 
@@ -46,6 +49,12 @@ class Vague:
         return 1
 
 
+def nobody(_event, **_facts):
+    """
+    Listen to no report.
+    """
+
+
 @pytest.fixture
 def clock():
     return Clock()
@@ -69,9 +78,11 @@ def enter(workspace, clock, ids):
     """
 
     def enter(*authorization, method="POST", url=URL, ids=ids):
-        authentication = AdminAuthentication(workspace, ids, clock)
+        wrong_secrets = WrongSecrets("acme", MemoryLimits(Rates(), clock), nobody)
+        authentication = AdminAuthentication(workspace, ids, wrong_secrets, clock)
+        entering = authentication.authenticate(authorization, method=method, url=url, source="198.51.100.1")
         try:
-            return asyncio.run(authentication.authenticate(authorization, method=method, url=url)).name
+            return asyncio.run(entering).name
         except AdminRefused as refused:
             return refused.refusal, refused.reason, refused.scheme, refused.admin
 

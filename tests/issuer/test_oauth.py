@@ -59,6 +59,7 @@ def test_a_token_is_minted_counted_and_reported(site):
             {
                 "workspace": "root",
                 "client_id": "orc_main",
+                "source": "unknown",
                 "agent": "agt_support",
                 "audience": SHOP,
                 "scope": "orders:write",

@@ -22,15 +22,15 @@ from keys.key import ALGORITHMS
 from verifier import CustomerContextError
 from verifier.compact import b64url_encode, parse_compact
 
+from .estate import credential
 from .site import Site
-from .world import BANK, NOW, SHOP, clients, connections, ring_of, signed
+from .world import BANK, NOW, SHOP, basic, clients, connections, ring_of, signed
 
 TESTS = Path(__file__).parents[1]
 TABLE = TESTS.parent / ".." / "shared" / "conformance.csv"
 
 WAITING = {
     "seed-outcome-unknown": "outcomes are not reported to this service yet",
-    "te-brute-force": "limits are not built yet",
     "ic-aud-as-only": "identity assertions of other servers are not accepted yet; off until they are",
 }
 """Rows that no test covers, and why."""
@@ -257,6 +257,99 @@ def test_basic_credentials_are_form_encoded_first(site):
 
     assert site.ask(client="my client:1/é").claims["client_id"] == "my client:1/é"
     assert refused(site.post(site.form(client="my client:1/é"), {"Authorization": raw})) == (401, "invalid_client")
+
+
+@pytest.mark.parametrize("client", ["orc_basic", "orc_main", "nobody"])
+def test_a_secret_cannot_be_guessed_at_speed(client, proxied):
+    """
+    te-brute-force: the 11th wrong secret in a minute for a client is 429, from wherever, whether there is such a client or not.
+    """
+    answers = [guess(proxied, client, f"198.51.100.{number}") for number in range(12)]
+    proxied.monotonic.at += 59.5
+    early = guess(proxied, client, "203.0.113.1")
+    proxied.monotonic.at += 0.5
+    late = guess(proxied, client, "203.0.113.1")
+
+    assert [answer.refusal for answer in answers[:10]] == [(401, "invalid_client", "client:credentials")] * 10
+    assert [answer.refusal for answer in [*answers[10:], early]] == [TOO_MANY] * 3
+    assert [answer.headers["retry-after"] for answer in [*answers[10:], early]] == ["60", "60", "1"]
+    assert late.refusal == (401, "invalid_client", "client:credentials")
+
+
+def test_a_source_cannot_guess_at_speed(proxied):
+    """
+    te-brute-force: the 11th wrong secret in a minute from a source is 429, whatever client and workspace it is for.
+    """
+    hers, others = "2001:db8:0:1::1", ("2001:db8:0:2::1", "198.51.100.1")
+
+    answers = [guess(proxied, f"client-{number}", hers, ("root", "acme")[number % 2]) for number in range(11)]
+    neighbour = guess(proxied, "client-11", "2001:db8:0:1:ffff::9")
+    elsewhere = [guess(proxied, f"client-{number}", source) for number, source in enumerate(others)]
+
+    assert [answer.status for answer in answers[:10]] == [401] * 10
+    assert [answer.refusal for answer in (answers[10], neighbour)] == [TOO_MANY] * 2
+    assert [answer.status for answer in elsewhere] == [401] * 2
+
+
+def test_guessing_locks_nobody_out(proxied):
+    """
+    te-brute-force: the right secret works from anywhere, from where it was guessed at too, and counts for nothing.
+    """
+    for number in range(30):
+        guess(proxied, "orc_basic", f"198.51.100.{number}")
+        guess(proxied, f"client-{number}", "203.0.113.1")
+
+    for source in ("198.51.100.1", "203.0.113.1", "192.0.2.1"):
+        right = {"Authorization": basic("orc_basic", "secret-1"), "X-Forwarded-For": source}
+        assert proxied.post(proxied.form(client="orc_basic"), right).status == 200
+        assert proxied.post(proxied.form(), {"X-Forwarded-For": source}).status == 200
+    assert guess(proxied, "orc_basic", "192.0.2.1").refusal == TOO_MANY
+    proxied.renew()
+    for _ in range(20):
+        assert proxied.ask(client="orc_basic").status == 200
+    assert guess(proxied, "orc_basic", "127.0.0.1").status == 401
+
+
+TOO_MANY = (429, "temporarily_unavailable", "limit:wrong_secrets")
+
+
+def guess(site: Site, client: str, source: str, workspace: str = "root"):
+    lines = {"Authorization": basic(client, "guessed"), "X-Forwarded-For": source}
+    return site.post(site.form(client="orc_basic", workspace=workspace), lines, workspace=workspace)
+
+
+FORWARDED = [
+    ("X-Forwarded-For", "198.51.100.7, 192.0.2.1"),
+    ("X-Forwarded-Host", "evil.example"),
+    ("X-Forwarded-Proto", "http"),
+    ("X-Forwarded-Port", "8443"),
+    ("X-Forwarded-Prefix", "/w/other"),
+    ("X-Real-IP", "198.51.100.7"),
+    ("Forwarded", "for=198.51.100.7;host=evil.example;proto=http"),
+]
+
+
+@pytest.mark.parametrize(("fixture", "source"), [("served", "127.0.0.1"), ("proxied", "192.0.2.1")])
+def test_proxy_headers_change_no_url(fixture, source, request):
+    """
+    te-tls: from an untrusted peer they have no effect at all; from a trusted one they say who asks, and nothing about URLs.
+    """
+    site = request.getfixturevalue(fixture)
+    metadata = "/.well-known/oauth-authorization-server"
+    admin = {"issuer": "https://issuer.test", "method": "GET", "path": "/admin/keys"}
+
+    token = site.post(site.form(), FORWARDED)
+    minted = dict(site.events)["token_minted"]
+    refused = site.post(site.form(scope="unknown"), FORWARDED)
+    told = dict(site.events)["token_refused"]
+    listed = site.call("GET", "/admin/keys", [("Authorization", credential("robot", **admin)), *FORWARDED])
+    by_admin = dict(site.events)["admin_called"]
+
+    assert token.claims["iss"] == "https://issuer.test"
+    assert refused.status == 400
+    assert site.call("GET", metadata, FORWARDED)[2] == site.call("GET", metadata, [])[2]
+    assert listed[0] == 200
+    assert [each["source"] for each in (minted, told, by_admin)] == [source] * 3
 
 
 def test_errors_are_always_of_the_one_form(site):

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 import issuer
+from issuer.limits import Over
 from issuer.logs import configure_logging
 from issuer.service import report
 from issuer.subject import JWT_TOKEN_TYPE
@@ -86,6 +87,23 @@ def with_store(name: str, answer: object) -> Ask:
         return site.ask(authorization_details=site.details())
 
     return ask
+
+
+def with_limits(answer: object, ask: Ask) -> Ask:
+    """
+    Ask of limits that say so, or fail.
+    """
+
+    async def asked(*_asked):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def asking(site: Site) -> Answer:
+        site.state.limits = SimpleNamespace(request=asked, wrong_secret=asked)
+        return ask(site)
+
+    return asking
 
 
 def without_ring(site: Site) -> Answer:
@@ -211,6 +229,14 @@ REASONS: dict[str, tuple[int, str, Ask]] = {
     "idempotency:exhausted": (400, "invalid_authorization_details", exhausted),
     "idempotency:full": (429, "temporarily_unavailable", with_store("idempotency", "full")),
     "idempotency:cannot_tell": (503, "temporarily_unavailable", with_store("idempotency", OSError(SECRET))),
+    "limit:client": (429, "temporarily_unavailable", with_limits(Over("client", 1), form())),
+    "limit:customer": (429, "temporarily_unavailable", with_limits(Over("customer", 1), form())),
+    "limit:wrong_secrets": (
+        429,
+        "temporarily_unavailable",
+        with_limits(Over("wrong_secrets", 1), credentials("Basic b3JjX2Jhc2ljOnNlY3JldC1tYXJrZWQtMQ==")),
+    ),
+    "limits:cannot_tell": (503, "temporarily_unavailable", with_limits(OSError(SECRET), form())),
     "mint:dead_on_arrival": (400, "invalid_request", subject(exp=NOW + 0.5)),
     "mint:too_long": (
         400,

@@ -39,7 +39,7 @@ def test_the_last_records_come_first(told):
 
     record = page["records"][0]
     assert seqs(page) == [7, 6, 5, 4, 3, 2, 1]
-    assert (record["at"], record["actor"], record["source"]) == (NOW, {"kind": "admin", "name": "secops"}, "testclient")
+    assert (record["at"], record["actor"], record["source"]) == (NOW, {"kind": "admin", "name": "secops"}, "unknown")
     assert (record["event"], record["outcome"], record["target"]) == ("suspension_added", "done", "agt_6")
     assert (record["reason"], record["revision"], record["carried_out"]) == ("exercise", 8, True)
     assert page["next"] == {"before": None}

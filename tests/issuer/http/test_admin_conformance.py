@@ -3,6 +3,7 @@ The rows of the conformance table about administration, keys and key sets: each 
 """
 
 import ast
+import asyncio
 import csv
 import re
 from pathlib import Path
@@ -37,6 +38,33 @@ def test_every_row_is_shown():
     named |= set(re.findall(r'"([a-z]+(?:-[a-z0-9]+)+)"', KEYS.read_text()))
 
     assert rows - named == set()
+
+
+@pytest.mark.parametrize("admin", ["secops", "robot", "nobody"])
+def test_an_admin_cannot_be_guessed_at_speed(admin, desk):
+    """
+    te-brute-force: the 11th wrong secret in a minute is 429 with problem details, and in the books; the right one still works.
+    """
+    wrong = {"Authorization": basic(admin, "guessed")}
+    known = admin if admin != "nobody" else ""
+
+    answers = [desk.ask("GET", "/admin/keys", headers=wrong) for _ in range(12)]
+    right = [desk.ask("GET", "/admin/keys", admin=each) for each in ("secops", "robot")]
+    desk.site.clock.at += 60
+    desk.site.monotonic.at += 60
+    later = desk.ask("GET", "/admin/keys", headers=wrong)
+    asyncio.run(desk.site.service.offices["root"].books.enter())
+
+    assert [problem(answer) for answer in answers[:10]] == [(401, "unauthenticated")] * 10
+    assert [problem(answer) for answer in answers[10:]] == [(429, "too-many-requests")] * 2
+    assert [answer.headers["retry-after"] for answer in answers[10:]] == ["60", "60"]
+    assert "www-authenticate" not in answers[10].headers
+    assert [answer.status_code for answer in (*right, later)] == [200, 200, 401]
+    (record,) = (each for each in desk.trail().records if each["event"] == "attempts_refused")
+    assert {(kind["reason"], kind["name"]): kind["count"] for kind in record["after"]["kinds"]} == {
+        ("credentials", known): 10,
+        ("limit:wrong_secrets", known): 2,
+    }
 
 
 def test_every_error_is_a_problem(desk):

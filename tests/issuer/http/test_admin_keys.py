@@ -75,7 +75,7 @@ def test_a_planned_rotation(desk):
         before.active.kid,
         {"kind": "admin", "name": "secops"},
     )
-    assert record["source"] == "testclient"
+    assert record["source"] == "unknown"
     assert answer.headers["audit-head"].startswith(f"{record['seq']}.")
     kids = {key["kid"] for key in desk.site.http.get("/.well-known/jwks.json").json()["keys"]}
     assert kids == {record.kid for record in after.published(NOW)}

@@ -1,0 +1,72 @@
+"""
+How a client gets in wherever it has to prove who it is: its credential is right, an assertion is used once, no secret is guessed.
+"""
+
+from .clients import Authenticated
+from .errors import WrongSecret, invalid_client, over_limit
+from .oauth import OAuthRequest, OAuthServer
+from .registry import Workspace
+from .reports import Report
+from .state import IssuerState
+from .store_answers import answered, cannot_tell
+from .wrong_secrets import WrongSecrets
+
+__all__ = ["ClientEntry"]
+
+
+class ClientEntry:
+    """
+    Lets in the clients of one workspace.
+    """
+
+    __slots__ = ("_ids", "_issuer", "_server", "_wrong_secrets")
+
+    def __init__(self, workspace: Workspace, server: OAuthServer, state: IssuerState, report: Report) -> None:
+        """
+        Take what authenticates them, and what remembers used assertions and counts wrong secrets.
+        """
+        self._issuer = workspace.issuer
+        self._server = server
+        self._ids = state.assertion_ids
+        self._wrong_secrets = WrongSecrets(workspace.name, state.limits, report)
+
+    async def authenticate(self, request: OAuthRequest, source: str) -> Authenticated:
+        """
+        Authenticate the client by the one method it chose; an assertion is still to be used up.
+
+        Raises:
+            TokenRefused: `invalid_client` or `invalid_request` when it is nobody; `temporarily_unavailable` (429) for a wrong
+                secret after too many of them.
+        """
+        try:
+            return self._server.authenticate(request)
+        except WrongSecret as wrong:
+            over = await self._wrong_secrets.count("client", wrong.name, source)
+            if over is None:
+                raise
+            raise over_limit(over) from None
+
+    async def use_up(self, authenticated: Authenticated) -> None:
+        """
+        Use up the assertion of an authenticated client, if it came with one (RFC 7523 section 3 item 7).
+
+        Raises:
+            TokenRefused: `invalid_client` when it was used before, `temporarily_unavailable` when that cannot be told.
+        """
+        assertion = authenticated.assertion
+        if assertion is None:
+            return
+        first = await answered(
+            self._ids.use(
+                self._issuer,
+                authenticated.client.client_id,
+                assertion.jti,
+                assertion.expires_at,
+                assertion.issued_at,
+            ),
+            reason="client_assertion:cannot_tell",
+        )
+        if first is False:
+            raise invalid_client(reason="client_assertion:replayed")
+        if first is not True:
+            raise cannot_tell(first, reason="client_assertion:cannot_tell")
