@@ -5,7 +5,6 @@ Beside what every token of a provider has to be (`provider_token`): it was issue
 that was given out, and tells when and how the customer signed in. Who the customer is, are connection and `sub` together.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,12 +16,12 @@ from verifier.levels import LEVELS, Level
 
 from .id_token_signature import ProviderKey
 from .provider_token import (
-    MAX_AGE_S,
     IDTokenRefused,
     ProviderToken,
     admit_provider_token,
     is_provider_identifier,
     read_audiences,
+    void_from,
 )
 from .registry import Client, Connection, Provider, ProviderClients, Workspace
 
@@ -64,7 +63,7 @@ class VerifiedIDToken:
         """
         The first whole epoch second at which it can no longer be accepted.
         """
-        return min(math.ceil(self.exp), math.floor(self.iat + MAX_AGE_S) + 1)
+        return void_from(self.iat, self.exp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from .provider_token import (
     admit_provider_token,
     is_provider_identifier,
     read_audiences,
+    void_from,
 )
 from .registry import Connection, Provider, ProviderClients, Workspace
 
@@ -47,6 +48,13 @@ class VerifiedLogoutToken:
     jti: str
     iat: float
     exp: float
+
+    @property
+    def expires_at(self) -> int:
+        """
+        The first whole epoch second at which it can no longer be accepted.
+        """
+        return void_from(self.iat, self.exp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ come first, and nothing is believed before the signature holds. Until then `iss`
 providers that are configured.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeGuard
@@ -26,6 +27,7 @@ __all__ = [
     "admit_provider_token",
     "is_provider_identifier",
     "read_audiences",
+    "void_from",
 ]
 
 MAX_PROVIDER_TOKEN_LENGTH: Final = 16_384
@@ -59,6 +61,8 @@ IDTokenReason = Literal[
     "events",
     "key",
     "signature",
+    "used",
+    "nonce_used",
 ]
 """Why an ID token or logout token is refused; a claim's name where it is missing or malformed."""
 
@@ -184,6 +188,13 @@ def is_provider_identifier(value: object) -> TypeGuard[str]:
     return (
         isinstance(value, str) and 1 <= len(value) <= _MAX_IDENTIFIER_LENGTH and value.isascii() and value.isprintable()
     )
+
+
+def void_from(iat: float, exp: float) -> int:
+    """
+    Return the first whole epoch second at which a token of these times can no longer be accepted.
+    """
+    return min(math.ceil(exp), math.floor(iat + MAX_AGE_S) + 1)
 
 
 def _is_allowed(alg: object, provider: Provider) -> TypeGuard[IDTokenAlgorithm]:
