@@ -1,0 +1,190 @@
+"""
+What is remembered of a customer's sign-in, and for how long: the event that tokens are minted from (D9, D18).
+
+Whoever has the id of a sign-in, and is the client it was recorded for, may have tokens minted from it. The id is a secret and is
+never stored; the handle is for URLs and opens nothing. Level, time and expiry are those of the event and never change.
+"""
+
+import re
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
+
+from verifier.claims import CONFIRMATION_LIFETIME_S, MAX_CONFIRMATION_AHEAD_S, MAX_IDENTIFIER_LENGTH, is_time
+from verifier.levels import Level, is_level
+
+__all__ = [
+    "CONVERSATION_MEMORY_S",
+    "MAX_CONVERSATION_LENGTH",
+    "MAX_SIGN_INS",
+    "MAX_SIGN_INS_OF_CUSTOMER",
+    "MAX_SIGN_IN_LIFETIME_S",
+    "SignIn",
+    "SignInEvent",
+    "SignInRecords",
+    "SignInSummary",
+    "is_conversation",
+    "latest_confirmation",
+    "lifetime_s",
+]
+
+MAX_SIGN_INS: Final = 100_000
+"""Most live sign-ins of one client of one workspace, and half of the conversations that are remembered for it."""
+MAX_SIGN_INS_OF_CUSTOMER: Final = 1000
+"""Most live sign-ins of one customer of a provider at one client: nobody takes the room of all others by signing in."""
+MAX_SIGN_IN_LIFETIME_S: Final = 30 * 24 * 3600
+"""Longest life of a sign-in, in seconds."""
+MAX_CONVERSATION_LENGTH: Final = 128
+"""Longest name of a conversation, in characters."""
+CONVERSATION_MEMORY_S: Final = CONFIRMATION_LIFETIME_S + 120
+"""How much longer than its sign-ins a conversation is remembered: as long as anything confirmed in it could be minted (D18)."""
+
+_CONVERSATION: Final = re.compile(rf"[\x20-\x7e]{{1,{MAX_CONVERSATION_LENGTH}}}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInEvent:
+    """
+    A customer's sign-in, as a provider's ID token tells it; `expires_at` is bounded by the connection already (epoch seconds).
+
+    Raises:
+        ValueError: for a text that is empty, too long or no Unicode, an unknown level, a time that is none, or a conversation
+            that is not 1 to 128 printable ASCII characters.
+    """
+
+    client_id: str
+    connection: str
+    namespace: str
+    provider_issuer: str
+    sub: str = field(repr=False)
+    sid: str | None = field(repr=False)
+    level: Level
+    auth_time: float
+    conversation: str | None = field(repr=False)
+    expires_at: int
+
+    def __post_init__(self) -> None:
+        for name in ("client_id", "connection", "namespace", "provider_issuer", "sub", "sid"):
+            text = getattr(self, name)
+            if not (_is_text(text) or (name == "sid" and text is None)):
+                raise ValueError(f"{name} is not a text of 1 to {MAX_IDENTIFIER_LENGTH} characters")
+        if self.conversation is not None and not is_conversation(self.conversation):
+            raise ValueError(f"a conversation is 1 to {MAX_CONVERSATION_LENGTH} printable ASCII characters")
+        if not is_level(self.level):
+            raise ValueError("the level is none")
+        if not (is_time(self.auth_time) and is_time(self.expires_at) and type(self.expires_at) is int):
+            raise ValueError("a time is no epoch seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInSummary:
+    """
+    What may be said of a sign-in to its client without the id; times are epoch seconds.
+
+    `confirmed_after` is there when a different customer was signed in to the conversation before: nothing that was confirmed up
+    to that instant may be minted from this sign-in.
+    """
+
+    handle: str
+    client_id: str
+    connection: str
+    namespace: str
+    level: Level
+    auth_time: float
+    recorded_at: int
+    expires_at: int
+    confirmed_after: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn(SignInSummary):
+    """
+    A sign-in with the customer it is of, which only its id opens.
+    """
+
+    sub: str = field(repr=False)
+    conversation: str | None = field(repr=False)
+
+
+class SignInRecords(Protocol):
+    """
+    Where sign-ins are remembered. Any exception means that it cannot be told; then nothing is minted, and nobody is logged out.
+
+    A client sees its own sign-ins only. One of another client, one that has ended or expired, one that was never there and one
+    that does not open with the configured sealing keys are all the same: there is none.
+    """
+
+    def add(self, workspace: str, event: SignInEvent, now: float) -> Awaitable[tuple[str, SignIn] | Literal["full"]]:
+        """
+        Record a sign-in and return its id, a secret of 43 characters, with the record.
+
+        `full` when the client or the customer has too many.
+
+        When a different customer was the last one of the same conversation, their sign-ins of it end in the same step, also when
+        the answer is `full`, and the new record has `confirmed_after`. A further sign-in of the same customer leaves the earlier
+        ones alive and has what they have.
+
+        Raises:
+            ValueError: when the event has expired, or lives longer than 30 days.
+        """
+
+    def find(self, workspace: str, client_id: str, sign_in_id: str, now: float) -> Awaitable[SignIn | None]:
+        """
+        Return the sign-in of that id.
+        """
+
+    def describe(self, workspace: str, client_id: str, handle: str, now: float) -> Awaitable[SignInSummary | None]:
+        """
+        Return what may be said of the sign-in with that handle.
+        """
+
+    def end(self, workspace: str, client_id: str, handle: str, now: float) -> Awaitable[bool]:
+        """
+        End the sign-in with that handle, and tell whether there was one.
+        """
+
+    def end_at_logout(
+        self, workspace: str, client_id: str, provider_issuer: str, *, sub: str | None, sid: str | None, now: float
+    ) -> Awaitable[int]:
+        """
+        End what a provider's logout is about, and return how many sign-ins that were (Back-Channel Logout 1.0 section 2.4).
+
+        With *sub* alone all of the customer's sign-ins end; with *sid* those of that session, and with both of them also
+        those of the customer that have no session to tell them by.
+
+        Raises:
+            ValueError: when neither is given.
+        """
+
+
+def is_conversation(text: str) -> bool:
+    """
+    Tell whether *text* names a conversation: 1 to 128 printable ASCII characters.
+    """
+    return _CONVERSATION.fullmatch(text) is not None
+
+
+def latest_confirmation(now: float) -> int:
+    """
+    Return the latest instant that a confirmation taken until *now* may state (D18).
+    """
+    return int(now) + MAX_CONFIRMATION_AHEAD_S
+
+
+def lifetime_s(event: SignInEvent, now: float) -> float:
+    """
+    Return how long a sign-in has to live.
+
+    Raises:
+        ValueError: when that is not more than nothing and at most 30 days.
+    """
+    remaining = event.expires_at - now
+    if not 0 < remaining <= MAX_SIGN_IN_LIFETIME_S:
+        raise ValueError("a sign-in lives at most 30 days, and has not expired when it is recorded")
+    return remaining
+
+
+def _is_text(value: object) -> bool:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_IDENTIFIER_LENGTH:
+        return False
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)

@@ -1,0 +1,120 @@
+"""
+What is special to sign-ins in memory: what a copy of it tells, what it drops and when, clocks that go backwards.
+"""
+
+import gc
+from dataclasses import replace
+
+import pytest
+
+from issuer.sign_ins import CONVERSATION_MEMORY_S, SignInEvent
+from issuer.sign_ins_memory import MemorySignIns
+from keys import SealingKey, SealingKeys
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_796_040_000
+SEALING = SealingKeys(SealingKey("2026-11", b"\x11" * 32))
+WHO = ("acme", "orc_main")
+EVENT = SignInEvent(
+    client_id="orc_main",
+    connection="shop",
+    namespace="shop-login",
+    provider_issuer="https://login.shop.test",
+    sub="cus_48213",
+    sid="session-1",
+    level="standard",
+    auth_time=NOW - 20,
+    conversation="conv-77",
+    expires_at=NOW + 60,
+)
+OTHER = replace(EVENT, sub="cus_99", sid="session-2")
+
+
+@pytest.fixture
+def store():
+    return MemorySignIns(SEALING)
+
+
+def held(thing):
+    """
+    Return every text and all octets that can be reached from an object of ours.
+    """
+    found, seen, left = [], set(), [thing]
+    while left:
+        each = left.pop()
+        if id(each) in seen or isinstance(each, type):
+            continue
+        seen.add(id(each))
+        if isinstance(each, str | bytes):
+            found.append(each)
+        left += gc.get_referents(each)
+    return repr(found)
+
+
+async def test_a_copy_of_the_memory_tells_of_no_customer(store):
+    """
+    What is held has no customer, session, conversation or id in it: only who brings the id opens it.
+    """
+    sign_in_id, _ = await store.add("acme", replace(EVENT), NOW)
+
+    kept = held(store._clients[WHO])
+
+    assert len(kept) > 500
+    assert not any(secret in kept for secret in ("cus_48213", "session-1", "conv-77", "login.shop", sign_in_id))
+
+
+async def test_what_expired_is_dropped_and_nothing_else(store):
+    """
+    Sign-ins at their expiry, conversations 1920 s later; what is alive stays.
+    """
+    await store.add("acme", EVENT, NOW)
+    alive, _ = await store.add("acme", replace(EVENT, expires_at=NOW + 10_000, sub="cus_7", conversation=None), NOW)
+    client = store._clients[WHO]
+
+    await store.end(*WHO, "x", NOW + 60)
+    assert (len(client.records), len(client._indexes), len(client._conversations)) == (1, 2, 1)
+
+    await store.end(*WHO, "x", NOW + 60 + CONVERSATION_MEMORY_S)
+    assert (len(client.records), len(client._conversations)) == (1, 0)
+    assert await store.find(*WHO, alive, NOW + 9999) is not None
+
+
+async def test_a_conversation_is_remembered_from_its_last_sign_in_on(store):
+    """
+    A step-up keeps it alive, though its first sign-in is long over.
+    """
+    await store.add("acme", EVENT, NOW)
+    await store.add("acme", replace(EVENT, expires_at=NOW + 120), NOW + 50)
+    late = NOW + 119 + CONVERSATION_MEMORY_S
+
+    _, second = await store.add("acme", replace(OTHER, expires_at=late + 60), late)
+
+    assert second.confirmed_after == late + 5
+
+
+async def test_signing_in_and_out_leaves_nothing_behind(store):
+    """
+    However often, there is room for what is alive and some more.
+    """
+    for _ in range(1000):
+        _, sign_in = await store.add("acme", EVENT, NOW)
+        await store.end(*WHO, sign_in.handle, NOW)
+
+    client = store._clients[WHO]
+    assert (len(client.records), len(client._indexes), len(client._conversations)) == (0, 0, 1)
+    assert len(client._deadlines) < 100
+
+
+async def test_a_clock_that_goes_backwards_keeps_customers_apart(store):
+    """
+    When a conversation may have been forgotten too early, whoever signs in there counts as a different customer.
+    """
+    first, _ = await store.add("acme", EVENT, NOW)
+    ahead = NOW + 60 + CONVERSATION_MEMORY_S
+    await store.add("acme", replace(OTHER, conversation="conv-78", expires_at=ahead + 60), ahead)
+
+    _, second = await store.add("acme", OTHER, NOW + 10)
+
+    assert await store.find(*WHO, first, NOW + 10) is None
+    assert second.confirmed_after == NOW + 15
