@@ -6,6 +6,7 @@ The load comes from a process of its own, a plain socket client, so that it take
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ COMMAND = Path(sys.executable).with_name("customer-context")
 CONNECTIONS = 16
 PORT = 18_473
 PREPARED_A_SECOND = 2500
+UNLIMITED = {f"CUSTOMER_CONTEXT_LIMITS__{name}": "0" for name in ("CLIENT_PER_SECOND", "CUSTOMER_PER_MINUTE")}
 
 
 def measure_endpoint(seconds: float) -> dict[str, float]:
@@ -31,7 +33,8 @@ def measure_endpoint(seconds: float) -> dict[str, float]:
         subprocess.run([COMMAND, "init", dev, "--origin", origin], check=True, stdout=subprocess.DEVNULL)
         config = dev / "customer-context.toml"
         serve = [COMMAND, "serve", "--config", config, "--port", str(PORT)]
-        with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as service:
+        environ = os.environ | UNLIMITED
+        with subprocess.Popen(serve, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as service:
             try:
                 _wait()
                 return {

@@ -24,6 +24,7 @@ redis_url = "{redis}"
 log_level = "warning"
 log_format = "console"
 jwks = {{ max_age_s = {times.max_age_s}, stale_if_error_s = {times.stale_if_error_s} }}
+limits = {{ client_per_second = 0, customer_per_minute = 0 }}
 
 [[sealing_keys]]
 id = "{sealing}"
