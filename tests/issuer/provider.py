@@ -162,7 +162,7 @@ class IdentityProvider:
     """
     Serves discovery document and keys over HTTP on 127.0.0.1, and remembers what it was asked.
 
-    `answers` has status, headers and body by path; what it lacks is 404. `asked` has path and headers of each request.
+    `answers` has status, headers and body by path; what it lacks is 404. `asked` has path and headers of each request, names in lower case.
     """
 
     def __init__(self, *keys, port=0, **headers):
@@ -170,7 +170,7 @@ class IdentityProvider:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                site.asked.append((self.path, dict(self.headers)))
+                site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
                 status, lines, body = site.answers.get(self.path, (404, {}, b""))
                 self.send_response_only(status)
                 for name, value in {**lines, "Content-Length": str(len(body))}.items():
