@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+import httpx2
 import pytest
 import uvicorn
 
@@ -177,6 +178,43 @@ def test_it_serves_until_it_is_told_to_stop(start, run, number):
     assert {"ring_adopted", "token_minted"} <= {json.loads(line)["event"] for line in log.splitlines()}
     assert not [piece for each in secret for piece in each.split(".") if piece in log]
     assert "Traceback" not in log
+
+
+def test_configured_limits_and_proxies_hold(start):
+    """
+    As configured: a second token for one customer in a minute, and a third wrong secret from behind the proxy, have to wait.
+    """
+    limits = {"CUSTOMER_PER_MINUTE": "1", "WRONG_SECRETS_PER_MINUTE": "2"}
+    service = start(
+        os.environ
+        | {f"CUSTOMER_CONTEXT_LIMITS__{name}": number for name, number in limits.items()}
+        | {"CUSTOMER_CONTEXT_TRUSTED_PROXIES": '["127.0.0.1"]', "CUSTOMER_CONTEXT_LOG_FORMAT": "json"}
+    )
+
+    def ask(sub):
+        now = time.time()
+        wanted = Ask(sub=sub, acr="low", auth_time=int(now), audience=service.orchestrator.audience)
+        return service.exchange(asyncio.run(service.orchestrator.form(wanted, now)))
+
+    def guess(name, source):
+        endpoint, lines = service.orchestrator.token_endpoint, {"X-Forwarded-For": f"192.0.2.9, {source}"}
+        form = {"grant_type": "x"}
+        return httpx2.post(endpoint, data=form, auth=(name, "guessed"), headers=lines, trust_env=False, timeout=5)
+
+    asked = [ask(CUSTOMER), ask(CUSTOMER), ask("cus_2")]
+    guesses = [guess(f"client-{number}", "198.51.100.1") for number in range(3)]
+    elsewhere = guess("client-3", "198.51.100.2")
+
+    assert [answer.status_code for answer in (*asked, *guesses, elsewhere)] == [200, 429, 200, 401, 401, 429, 401]
+    assert 50 <= int(asked[1].headers["retry-after"]) <= 60
+    assert 50 <= int(guesses[2].headers["retry-after"]) <= 60
+    logged = [json.loads(line) for line in service.log.read_text().splitlines()]
+    assert [(each["reason"], each["source"]) for each in logged if each["event"] == "token_refused"] == [
+        ("limit:customer", "127.0.0.1"),
+        *[("client:credentials", "198.51.100.1")] * 2,
+        ("limit:wrong_secrets", "198.51.100.1"),
+        ("client:credentials", "198.51.100.2"),
+    ]
 
 
 def test_a_port_in_use_ends_the_start(service, dev):
