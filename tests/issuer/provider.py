@@ -162,7 +162,8 @@ class IdentityProvider:
     """
     Serves discovery document and keys over HTTP on 127.0.0.1, and remembers what it was asked.
 
-    `answers` has status, headers and body by path; what it lacks is 404. `asked` has path and headers of each request, names in lower case.
+    `answers` has status, headers and body by path; what it lacks is 404. `asked` has path and headers of each request, the names
+    of these in lower case.
     """
 
     def __init__(self, *keys, port=0, **headers):
