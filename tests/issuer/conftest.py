@@ -5,16 +5,20 @@ The service that the tests of the token endpoint share, handed out as new: clock
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import uvicorn
 
+from issuer import assertion_ids_redis, state_redis
 from issuer.app import create_app
 from issuer.http.middleware import Limits
+from issuer.redis_connection import RedisConnection
 
 from ..redis_server import RedisServer, redis_binary
 from .estate import Desk, with_admins
-from .redis_kinds import eventually, said, sentinel_url
+from .instances import PatientStore, closed, instances_on
+from .redis_kinds import LIMIT_S, begin_epoch, eventually, said, sentinel_url
 from .site import Site
 from .world import registry
 
@@ -175,3 +179,22 @@ def proxied(one_proxied):
     """
     one_proxied.renew()
     return one_proxied
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """
+    Let the state of a service wait for Redis far longer than it does in earnest: the machine of the tests may be busy.
+    """
+    monkeypatch.setattr(state_redis, "RedisConnection", partial(RedisConnection, deadline_s=LIMIT_S))
+    monkeypatch.setattr(assertion_ids_redis, "AsyncRedisReplayStore", PatientStore)
+
+
+@pytest.fixture
+def instances(redis_server, patient):
+    """
+    Two instances with admins, on one Redis that they met an hour ago.
+    """
+    begin_epoch(redis_server, age_s=3600)
+    with closed(instances_on(redis_server.url)) as sites:
+        yield sites

@@ -36,20 +36,26 @@ class Kept:
         self.now += seconds
         if self.server is not None:
             with self.server.client() as client:
-                for key in client.keys("*"):
-                    pass_by(client, key, int(seconds * 1000))
+                pass_by(client, seconds)
 
     def close(self):
         if self.connection is not None:
             self.run(self.connection.aclose())
 
 
-def pass_by(client, key, milliseconds):
-    if client.type(key) == b"zset":
-        for member, _ in client.zrange(key, 0, -1, withscores=True):
-            client.zincrby(key, -milliseconds, member)
-    # An end that has passed takes the key away.
-    client.pexpire(key, client.pttl(key) - milliseconds)
+def pass_by(client, seconds):
+    """
+    Bring everything in a Redis that has an end so much closer to it.
+    """
+    milliseconds = int(seconds * 1000)
+    for key in client.keys("*"):
+        left = client.pttl(key)
+        if client.type(key) == b"zset":
+            for member, _ in client.zrange(key, 0, -1, withscores=True):
+                client.zincrby(key, -milliseconds, member)
+        if left >= 0:
+            # An end that has passed takes the key away.
+            client.pexpire(key, left - milliseconds)
 
 
 def kept_in(kind, request, memory, redis, **options):

@@ -14,9 +14,12 @@ from issuer.app import create_app
 from issuer.init_config import CONFIG_NAME, write_development_config
 from issuer.orchestrator import Ask, load_orchestrator
 from issuer.reload import Reloader
-from issuer.service import open_service
+from issuer.service import build_service
 from issuer.settings import load_settings
 from keys import FileUnreadable, SelfTestFailed
+
+from .redis_kinds import begin_epoch
+from .test_service import move_to_redis
 
 LIMIT_S = 10
 
@@ -26,11 +29,14 @@ class Running:
     A service on a folder of its own, and its configuration.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, server=None):
         write_development_config(folder, now=int(time.time()))
+        if server is not None:
+            move_to_redis(folder, server, name="redis_url")
+            begin_epoch(server, age_s=3600)
         self.folder, self.config, self.events = folder, folder / CONFIG_NAME, []
         self.failures = []
-        service = asyncio.run(open_service(self.settings()))
+        service = build_service(self.settings())
         self.service = replace(service, report=self._report, report_failure=self.failures.append)
         self.reloader = Reloader(self.settings(), self.settings)
 
@@ -262,3 +268,22 @@ def test_before_anybody_waits_nothing_happens(running):
     running.reloader.request()
 
     assert not running.reloader._asked.is_set()
+
+
+@pytest.mark.parametrize("kind", ["memory", "redis"])
+def test_what_was_used_stays_used(tmp_path, kind, request, patient):
+    """
+    A configuration that is read again begins nothing anew: an assertion from before is known.
+    """
+    running = Running(tmp_path / "dev", request.getfixturevalue("redis_server") if kind == "redis" else None)
+    orchestrator, now = load_orchestrator(running.folder / "orchestrator"), time.time()
+    asked = Ask(sub="cus_1", acr="low", auth_time=int(now), audience=orchestrator.audience, scope="orders:read")
+    form = asyncio.run(orchestrator.form(asked, now))
+    with TestClient(create_app(running.service, reloader=running.reloader)) as client:
+        assert client.post("/w/demo/oauth/token", data=form).status_code == 200
+        running.change('max_asserted_level = "high"', 'max_asserted_level = "low"')
+        assert running.reload() == ("configuration_loaded", {})
+
+        answer = client.post("/w/demo/oauth/token", data=form)
+
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")

@@ -259,7 +259,7 @@ def test_a_redis_of_the_keys_alone_leaves_the_rest_in_memory(shared, redis_serve
         assert client.keys("cc:[aemi]*") == []
 
 
-def test_with_a_redis_for_everything_instances_remember_together(folder, redis_server):
+def test_with_a_redis_for_everything_instances_remember_together(folder, redis_server, patient):
     """
     The epoch has begun when it starts; opened in one event loop it runs in another, and ends its connections there.
     """

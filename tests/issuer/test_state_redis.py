@@ -25,7 +25,7 @@ SCOPE = AdminScope("root", "secops", "POST", "/admin/keys/rotate", "idk-of-the-t
 
 
 @pytest.fixture
-def states(redis_server):
+def states(redis_server, patient):
     """
     Those of two instances on one Redis, which they met an hour ago.
     """
@@ -96,7 +96,7 @@ def test_it_goes_on_in_another_event_loop(states):
     assert [asyncio.run(asked()) for _ in range(3)] == [True, False, False]
 
 
-def test_it_is_opened_on_what_is_fit_for_it(start_redis):
+def test_it_is_opened_on_what_is_fit_for_it(start_redis, patient):
     """
     The epoch has begun then; what is not fit, or not there, stops the start.
     """
