@@ -13,6 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from .admins import AdminAuthentication
 from .bookkeeping import INTERVAL_S
+from .client_entry import ClientEntry
 from .form import MAX_BODY_OCTETS
 from .http.admin import admin_routes
 from .http.admin_calls import AdminDesk
@@ -21,11 +22,15 @@ from .http.health import operations_routes
 from .http.jwks import jwks_routes
 from .http.metadata import metadata_routes
 from .http.middleware import Edge, Limits
+from .http.sign_ins import sign_in_routes
 from .http.token import token_route
+from .oauth import OAuthServer
 from .registry import Workspace
 from .reload import Reloader, loaded
 from .rings import POLL_S
 from .service import Service
+from .sign_in_desk import SignInDesk
+from .sign_in_events import SignInEvents
 from .token_endpoint import TokenEndpoint
 from .wrong_secrets import WrongSecrets
 
@@ -134,10 +139,12 @@ def routes(service: Service) -> tuple[list[HTTPRouteHandler], Mapping[str, str]]
 
 def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRouteHandler, ...]:
     ring = service.rings[workspace.name]
+    events = service.sign_in_events(workspace)
     endpoint = TokenEndpoint(
         workspace,
         ring=ring,
         state=service.state,
+        events=events,
         metrics=service.metrics,
         mints=service.mints,
         report=service.report,
@@ -161,10 +168,17 @@ def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRoute
     )
     return (
         token_route(workspace, endpoint, service.sources),
+        *_sign_in_routes(service, workspace, events),
         *admin_routes(workspace, desk),
         *jwks_routes(workspace, ring, times=service.times, metrics=service.metrics, now=service.now),
         *metadata_routes(workspace),
     )
+
+
+def _sign_in_routes(service: Service, workspace: Workspace, events: SignInEvents) -> tuple[HTTPRouteHandler, ...]:
+    desk = SignInDesk(workspace, events=events, records=service.state.sign_ins, report=service.report, now=service.now)
+    entry = ClientEntry(workspace, OAuthServer(workspace, service.now), service.state, service.report)
+    return sign_in_routes(workspace, desk=desk, entry=entry, sources=service.sources, report=service.report)
 
 
 def _label(path: str, workspace: Workspace) -> str:

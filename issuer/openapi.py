@@ -23,6 +23,7 @@ from .audit import FileTrail, LineFile, Spill
 from .http.admin_doc_parts import ADMIN_SECURITY_SCHEMES
 from .http.admin_schemas import ADMIN_SCHEMAS
 from .http.docs import SCHEMAS
+from .http.sign_in_docs import SIGN_IN_SCHEMAS, SIGN_IN_SECURITY_SCHEMES
 from .http.token_docs import SECURITY_SCHEMES, TOKEN_SCHEMAS
 from .ledger import Ledger
 from .limits import Rates
@@ -53,6 +54,7 @@ Errors of the token endpoint are RFC 6749 JSON; those of all other routes are RF
 _TAGS: Final = {
     "tokens": "Asking for a token.",
     "keys": "The public keys that tokens are verified with.",
+    "sign-ins": "Customers who signed in at an identity provider, as clients record them.",
     "admin": "For those who look after the keys: rotation, revocation, suspensions and the audit trail of a workspace.",
     "discovery": "What an issuer supports.",
     "operations": "For those who run the service.",
@@ -75,8 +77,8 @@ def document() -> dict[str, Any]:
     )
     built = Litestar(route_handlers=handlers, openapi_config=config, logging_config=None).openapi_schema.to_schema()
     built["components"] = {
-        "schemas": {**SCHEMAS, **TOKEN_SCHEMAS, **ADMIN_SCHEMAS},
-        "securitySchemes": {**SECURITY_SCHEMES, **ADMIN_SECURITY_SCHEMES},
+        "schemas": {**SCHEMAS, **TOKEN_SCHEMAS, **SIGN_IN_SCHEMAS, **ADMIN_SCHEMAS},
+        "securitySchemes": {**SECURITY_SCHEMES, **SIGN_IN_SECURITY_SCHEMES, **ADMIN_SECURITY_SCHEMES},
     }
     return built
 

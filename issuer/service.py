@@ -14,19 +14,22 @@ from typing import Final
 from keys import KeyTimes, SealingKeys
 
 from .audit import AuditError, RingOlderThanTrail
+from .id_tokens import IDTokens
 from .ledger import Ledger
 from .limits_memory import MemoryLimits
 from .logs import get_logger
 from .metrics import Metrics
 from .mint_counts import MintCounts
 from .office import Office, open_office
-from .registry import Registry
+from .provider_keys import ProviderKeys
+from .registry import Registry, Workspace
 from .reports import Report
 from .ring_stores import RingStores, ring_stores
 from .rings import LiveRing, RingStatus
 from .settings import Settings, build_registry
 from .settings_limits import limit_rates, sources
 from .settings_sealing import key_times, load_sealing_keys
+from .sign_in_events import SignInEvents
 from .source import Sources
 from .state import IssuerState, memory_state
 from .state_redis import redis_state
@@ -68,7 +71,8 @@ class Service:
 
     `rings` and `offices` have one entry for each workspace of `registry`, by name. `now` is the wall clock in epoch seconds,
     `monotonic` the clock that leases and durations are measured by. `place` is where the rings are kept, None when nothing of it
-    has to be listened to or ended. `sources` tells where requests come from. Nothing here belongs to an event loop.
+    has to be listened to or ended. `sources` tells where requests come from, `provider_keys` are those of the customers' identity
+    providers. Nothing here belongs to an event loop.
     """
 
     registry: Registry
@@ -84,6 +88,14 @@ class Service:
     monotonic: Callable[[], float]
     place: RingStores | None = None
     sources: Sources = field(default_factory=Sources)
+    provider_keys: ProviderKeys = field(default_factory=ProviderKeys)
+
+    def sign_in_events(self, workspace: Workspace) -> SignInEvents:
+        """
+        Return what reads the tokens of a workspace's identity providers.
+        """
+        tokens = IDTokens(workspace, self.provider_keys, monotonic=self.monotonic)
+        return SignInEvents(workspace, tokens, self.state.id_tokens)
 
     async def aclose(self) -> None:
         """
@@ -92,6 +104,7 @@ class Service:
         if self.place is not None:
             await self.place.aclose()
         await self.state.aclose()
+        await self.provider_keys.aclose()
 
     def statuses(self) -> Iterator[RingStatus]:
         """

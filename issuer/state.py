@@ -14,6 +14,8 @@ from .fingerprints import Fingerprints
 from .idempotency import IdempotencyRecords, MemoryIdempotencyRecords
 from .limits import RequestLimits
 from .reports import Report
+from .sign_ins import SignInRecords
+from .sign_ins_memory import MemorySignIns
 
 __all__ = ["AssertionIds", "IssuerState", "MemoryAssertionIds", "StatePlace", "memory_state"]
 
@@ -94,6 +96,7 @@ class IssuerState:
     idempotency: IdempotencyRecords
     admin_records: AdminRecords
     limits: RequestLimits
+    sign_ins: SignInRecords
     place: StatePlace | None = None
 
     async def open(self, report: Report) -> None:
@@ -125,4 +128,5 @@ def memory_state(now: Callable[[], float], sealing: SealingKeys, limits: Request
         idempotency=MemoryIdempotencyRecords(),
         admin_records=MemoryAdminRecords(),
         limits=limits,
+        sign_ins=MemorySignIns(sealing),
     )

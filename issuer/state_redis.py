@@ -2,8 +2,9 @@
 What the issuer remembers, in a Redis that any number of instances share.
 
 Every kind has a prefix of its own: `cc:a:` and `cc:d:` for what was used, `cc:i:` for confirmed actions, `cc:m:` for admin calls,
-`cc:l:` for limits, beside `cc:e` for the epoch. All of it ends by itself, at the latest after a day. Nothing that a client sent
-is readable there. Nothing has to survive a restart of the Redis either: assertions from before it are refused then.
+`cc:l:` for limits, `cc:s:` for customers' sign-ins, beside `cc:e` for the epoch. All of it ends by itself. Nothing that a client
+sent is readable there. Nothing has to survive a restart of the Redis either: assertions from before it are refused then, and
+customers sign in again.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from .redis_check import check_memory
 from .redis_connection import RedisConnection
 from .redis_url import parse_redis_url
 from .reports import Report
+from .sign_ins_redis import RedisSignIns
 from .state import IssuerState
 
 __all__ = ["RedisPlace", "redis_state"]
@@ -71,5 +73,6 @@ def redis_state(
         idempotency=RedisIdempotencyRecords(connection),
         admin_records=RedisAdminRecords(connection, sealing),
         limits=RedisLimits(connection, rates, key=sealing.current.derive("limits", "")),
+        sign_ins=RedisSignIns(connection, sealing),
         place=RedisPlace(connection=connection, ids=ids, allow_eviction=allow_eviction),
     )

@@ -35,9 +35,9 @@ class Subject:
     acr: Level
     auth_time: float
     expires_at: float
-    scope: frozenset[str] | None
-    act: Actor | None
-    may_act: str | None
+    scope: frozenset[str] | None = None
+    act: Actor | None = None
+    may_act: str | None = None
     connection: str | None = None
     confirmed_after: int | None = None
 

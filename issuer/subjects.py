@@ -8,14 +8,25 @@ never of the request.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from .errors import TokenRefused, invalid_request
+from .errors import TokenRefused, invalid_request, temporarily_unavailable
 from .form import Form
+from .id_tokens import IDTokenRefused, ProviderUnavailable
 from .registry import Client, SubjectTokenKind, Workspace
+from .sign_in_events import CannotTell, SignInEvents
+from .sign_ins import SignInRecords
+from .store_answers import answered
 from .subject import JWT_TOKEN_TYPE, Subject, read_asserted_subject
 
-__all__ = ["Subjects"]
+__all__ = ["ID_TOKEN_TYPE", "SIGN_IN_TYPE", "Subjects"]
 
-_KINDS: Final[Mapping[str, SubjectTokenKind]] = {JWT_TOKEN_TYPE: "asserted"}
+ID_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:id_token"
+SIGN_IN_TYPE: Final = "urn:caplo:params:oauth:token-type:sign-in"
+
+_KINDS: Final[Mapping[str, SubjectTokenKind]] = {
+    JWT_TOKEN_TYPE: "asserted",
+    ID_TOKEN_TYPE: "id_token",
+    SIGN_IN_TYPE: "sign_in",
+}
 
 _Read = Callable[[str, Form, Client, float], Awaitable[Subject]]
 
@@ -25,20 +36,26 @@ class Subjects:
     Find out who the customer of a request is, in one workspace.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, events: SignInEvents, sign_ins: SignInRecords) -> None:
         """
-        Take the workspace.
+        Take the workspace, what reads ID tokens, and where sign-ins are remembered.
         """
         self._workspace = workspace
-        self._readers: Mapping[SubjectTokenKind, _Read] = {"asserted": self._asserted}
+        self._events = events
+        self._sign_ins = sign_ins
+        self._readers: Mapping[SubjectTokenKind, _Read] = {
+            "asserted": self._asserted,
+            "id_token": self._id_token,
+            "sign_in": self._sign_in,
+        }
 
     async def read(self, form: Form, client: Client, now: float) -> Subject:
         """
-        Verify the subject token of a request.
+        Verify the subject token of a request; an ID token is used up by that.
 
         Raises:
             TokenRefused: `invalid_request` for a token that is missing or unacceptable; `unauthorized_client` for a kind of
-                token that the client may not bring.
+                token that the client may not bring; `temporarily_unavailable` when it cannot be told.
         """
         token, token_type = form.require("subject_token"), form.require("subject_token_type")
         kind = _KINDS.get(token_type)
@@ -46,9 +63,51 @@ class Subjects:
             raise invalid_request("The subject_token_type is not supported.", reason="subject_token:token_type")
         if kind not in client.subject_tokens:
             raise TokenRefused(
-                "unauthorized_client", "The client may not bring this subject token.", reason="subject_token:not_allowed"
+                "unauthorized_client",
+                "The client may not bring this subject token.",
+                reason="subject_token:not_allowed",
             )
         return await self._readers[kind](token, form, client, now)
 
     async def _asserted(self, token: str, _form: Form, client: Client, now: float) -> Subject:
         return read_asserted_subject(token, client, self._workspace, now)
+
+    async def _id_token(self, token: str, form: Form, client: Client, now: float) -> Subject:
+        try:
+            verified = await self._events.sign_in(token, client=client, nonce=form.get("nonce"), now=now)
+        except IDTokenRefused as refused:
+            raise invalid_request("The ID token is not acceptable.", reason=f"id_token:{refused.reason}") from None
+        except ProviderUnavailable:
+            raise temporarily_unavailable(
+                "The keys of the identity provider are out of reach right now.", reason="id_token:keys_unavailable"
+            ) from None
+        except CannotTell as unknown:
+            raise temporarily_unavailable(
+                "The service cannot tell whether the ID token was used.",
+                reason="id_token:cannot_tell",
+                problem=unknown.problem,
+            ) from None
+        return Subject(
+            sub=verified.sub,
+            namespace=verified.connection.namespace,
+            connection=verified.connection.name,
+            acr=verified.level,
+            auth_time=verified.auth_time,
+            expires_at=verified.exp,
+        )
+
+    async def _sign_in(self, token: str, _form: Form, client: Client, now: float) -> Subject:
+        found = await answered(
+            self._sign_ins.find(self._workspace.name, client.client_id, token, now), reason="sign_in:cannot_tell"
+        )
+        if found is None:
+            raise invalid_request("There is no such sign-in any more.", reason="sign_in:unknown")
+        return Subject(
+            sub=found.sub,
+            namespace=found.namespace,
+            connection=found.connection,
+            acr=found.level,
+            auth_time=found.auth_time,
+            expires_at=found.expires_at,
+            confirmed_after=found.confirmed_after,
+        )

@@ -32,6 +32,7 @@ from .oauth import OAuthRequest, OAuthServer
 from .registry import Client, Workspace
 from .reports import Report
 from .rings import LiveRing, RingUnavailable
+from .sign_in_events import SignInEvents
 from .source import UNKNOWN
 from .state import IssuerState
 from .store_answers import answered, cannot_tell
@@ -63,6 +64,7 @@ class TokenEndpoint:
         *,
         ring: LiveRing,
         state: IssuerState,
+        events: SignInEvents,
         metrics: Metrics,
         mints: MintCounts,
         report: Report,
@@ -80,7 +82,7 @@ class TokenEndpoint:
         self._now = now
         self._server = OAuthServer(workspace, now)
         self._entry = ClientEntry(workspace, self._server, state, report)
-        self._subjects = Subjects(workspace)
+        self._subjects = Subjects(workspace, events=events, sign_ins=state.sign_ins)
 
     async def answer(self, request: TokenRequest) -> Mapping[str, Any]:
         """

@@ -50,7 +50,7 @@ def parts(value):
             yield from parts(member)
 
 
-TYPES = {"object": dict, "array": (list, tuple), "string": str, "integer": int, "boolean": bool, "null": type(None)}
+TYPES = {"object": dict, "array": (list, tuple), "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
 
 
 def fits(described, value, schema):
@@ -148,6 +148,10 @@ def test_the_routes_are_those_of_an_issuer(described):
         ("/admin/suspensions", "post"),
         ("/admin/suspensions/{suspension_id}", "delete"),
         ("/admin/audit", "get"),
+        ("/sign-ins", "post"),
+        ("/sign-ins/{handle}", "get"),
+        ("/sign-ins/{handle}", "delete"),
+        ("/backchannel-logout", "post"),
     }
     assert [server["url"] for server in described["servers"]] == ["{issuer}"]
     assert described["servers"][0]["variables"]["issuer"]["default"].startswith("https://")

@@ -16,6 +16,7 @@ from verifier.levels import LEVELS
 from .admin_problems import ADMIN_PROBLEMS
 from .admin_schemas import PROBLEM_EXTENSIONS
 from .errors import PROBLEM_JSON, PROBLEMS, problem_members
+from .sign_in_problems import SIGN_IN_PROBLEMS
 
 __all__ = [
     "ORIGIN_SERVER",
@@ -203,7 +204,8 @@ _URL: Final = {"type": "string", "format": "uri"}
 _SECONDS: Final = {"type": "number", "minimum": 0}
 
 _PROBLEM_TYPES: Final = "\n".join(
-    f"* `{each.uri}` ({each.status}): {each.meaning}" for each in (*PROBLEMS.values(), *ADMIN_PROBLEMS.values())
+    f"* `{each.uri}` ({each.status}): {each.meaning}"
+    for each in (*PROBLEMS.values(), *SIGN_IN_PROBLEMS.values(), *ADMIN_PROBLEMS.values())
 )
 
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -216,6 +218,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             "title": {"type": "string"},
             "status": {"type": "integer", "description": "Equals the status of the answer."},
             "detail": {"type": "string"},
+            "reason": {"type": "string", "description": "A closed word: what is wrong with a token of an identity provider."},
             **PROBLEM_EXTENSIONS,
         },
     },

@@ -93,7 +93,7 @@ PROBLEMS: Final[Mapping[int, Problem]] = _problems(
         slug="unauthenticated",
         status=401,
         title="Authentication needed",
-        meaning="There is no credential of an admin of this workspace; `WWW-Authenticate` says what is accepted.",
+        meaning="There is no credential that is let in here; `WWW-Authenticate` says what is accepted.",
     ),
     Problem(
         slug="forbidden",

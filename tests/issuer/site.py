@@ -283,6 +283,7 @@ class Site:
             self.workspace(workspace),
             ring=service.rings[workspace],
             state=service.state,
+            events=service.sign_in_events(self.workspace(workspace)),
             metrics=service.metrics,
             mints=service.mints,
             report=service.report,

@@ -169,7 +169,7 @@ REASONS: dict[str, tuple[int, str, Ask]] = {
     "target:missing": (400, "invalid_target", form(resource=None)),
     "target:differ": (400, "invalid_target", form(audience="https://billing.shop.example")),
     "target:not_allowed": (400, "invalid_target", form(resource="https://unknown.example")),
-    "subject_token:token_type": (400, "invalid_request", form(subject_token_type=ID_TOKEN)),
+    "subject_token:token_type": (400, "invalid_request", form(subject_token_type="urn:ietf:params:oauth:token-type:saml2")),
     "subject_token:not_allowed": (400, "unauthorized_client", subject("orc_mute")),
     "subject_token:subject": (400, "invalid_request", subject(sub="orc_main")),
     "subject_token:namespace": (400, "invalid_request", subject(namespace="bank-login")),
@@ -265,7 +265,16 @@ REASONS: dict[str, tuple[int, str, Ask]] = {
 
 ELSEWHERE = {
     "form:size": "the framework stops reading a larger body and answers 413; tests/issuer/test_form.py has the reason",
-    "confirmation:other_customer": "needs a sign-in that followed another one; tests/issuer/test_minting.py has its claims",
+    **dict.fromkeys(
+        (
+            "confirmation:other_customer",
+            "id_token:cannot_tell",
+            "id_token:keys_unavailable",
+            "sign_in:cannot_tell",
+            "sign_in:unknown",
+        ),
+        "needs an identity provider; tests/issuer/test_sign_in_tokens.py has one",
+    ),
     "client_assertion:sub": "whose keys to take is known from `sub`, so without a good one there are none: client_assertion:key",
     **{
         f"suspended:{kind}": "needs a ring that says so; tests/issuer/test_suspended_mints.py has one"
@@ -294,7 +303,7 @@ def trees() -> Mapping[str, tuple[ast.AST, ...]]:
     Parse the modules that can refuse a token request, by name.
     """
     texts = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
-    refusing = {name: text for name, text in texts.items() if "TokenRefused" in text or "AssertionRefused" in text}
+    refusing = {name: text for name, text in texts.items() if re.search(r"\b(Token|Assertion)Refused\b", text)}
     return {name: tuple(ast.walk(ast.parse(text))) for name, text in refusing.items()}
 
 

@@ -1,0 +1,86 @@
+"""
+An ID token becomes the event it tells of: this customer signed in, this well, at this time. Once, and so does its nonce.
+
+What a token says is held against its connection in `id_tokens`; here it is used up, wherever it was brought to: recorded as a
+sign-in or exchanged at once.
+"""
+
+from hashlib import sha256
+from math import ceil
+from typing import Final
+
+from .id_tokens import IDTokenRefused, IDTokens, VerifiedIDToken, VerifiedLogoutToken
+from .provider_token import MAX_AGE_S, IDTokenReason
+from .registry import Client, Workspace
+from .state import AssertionIds
+
+__all__ = ["CannotTell", "SignInEvents"]
+
+# A nonce is known to be used for twice as long as the ID token that answered it could be.
+_NONCE_S: Final = 2 * MAX_AGE_S
+
+
+class CannotTell(Exception):
+    """
+    Raised when it is not known whether a token was used before; `problem` is the class of what failed, for the log.
+    """
+
+    def __init__(self, problem: str) -> None:
+        """
+        Name the class of what failed.
+        """
+        super().__init__(problem)
+        self.problem = problem
+
+
+class SignInEvents:
+    """
+    Reads the ID tokens and logout tokens of one workspace, each of them once.
+    """
+
+    __slots__ = ("_issuer", "_tokens", "_used")
+
+    def __init__(self, workspace: Workspace, tokens: IDTokens, used: AssertionIds) -> None:
+        """
+        Take the workspace, what verifies tokens, and what remembers those that were used.
+        """
+        self._issuer = workspace.issuer
+        self._tokens = tokens
+        self._used = used
+
+    async def sign_in(self, token: str, *, client: Client, nonce: str | None, now: float) -> VerifiedIDToken:
+        """
+        Read an ID token that *client* brings, with the nonce it was asked for with.
+
+        Raises:
+            IDTokenRefused: for one that is not acceptable, `used` or `nonce_used` among the reasons.
+            ProviderUnavailable: when the keys of its provider are out of reach.
+            CannotTell: when it is not known whether it was used before.
+        """
+        verified = await self._tokens.verify(token, client=client, nonce=nonce, now=now)
+        scope = f"{verified.provider.issuer} {verified.audience}"
+        await self._use(scope, verified.once, verified.expires_at, verified.iat, reason="used")
+        if nonce is not None:
+            once = f"nonce {sha256(nonce.encode()).hexdigest()}"
+            await self._use(scope, once, ceil(verified.iat) + _NONCE_S, verified.iat, reason="nonce_used")
+        return verified
+
+    async def sign_out(self, token: str, now: float) -> VerifiedLogoutToken:
+        """
+        Read a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6); errors as with an ID token.
+        """
+        verified = await self._tokens.verify_logout(token, now=now)
+        scope = f"{verified.provider.issuer} {verified.audience}"
+        once = f"logout {sha256(verified.jti.encode()).hexdigest()}"
+        await self._use(scope, once, verified.expires_at, verified.iat, reason="used")
+        return verified
+
+    async def _use(self, scope: str, once: str, expires_at: int, issued_at: float, *, reason: IDTokenReason) -> None:
+        try:
+            first = await self._used.use(self._issuer, scope, once, expires_at, issued_at)
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way
+            raise CannotTell(type(error).__name__) from None
+        if first is False:
+            raise IDTokenRefused(reason)
+        if first is not True:
+            raise CannotTell(type(first).__name__)
