@@ -25,7 +25,7 @@ from ..reports import Report
 from ..sign_in_desk import SignInDesk, SignInRefused
 from ..sign_ins import SignInSummary
 from ..source import Sources
-from .admin_bodies import Member, check_media_type, read_body
+from .admin_bodies import MAX_BODY_OCTETS, Member, check_media_type, read_body
 from .admin_problems import ProblemRaised
 from .errors import error_response
 from .sign_in_docs import EndOperation, LogoutOperation, RecordOperation, ShowOperation
@@ -37,7 +37,6 @@ __all__ = ["LOGOUT_PATH", "SIGN_INS_PATH", "sign_in_routes"]
 SIGN_INS_PATH: Final = "/sign-ins"
 LOGOUT_PATH: Final = "/backchannel-logout"
 
-_MAX_BODY_OCTETS: Final = 64 * 1024
 _ENCODER: Final = msgspec.json.Encoder()
 _MAYBE_TEXT: Final = (str, type(None))
 _BODY: Final[Mapping[str, Member]] = {
@@ -68,7 +67,7 @@ def sign_in_routes(
     async def log_out(request: Request[Any, Any, Any]) -> Response[bytes]:
         return await served.answer(request, served.log_out)
 
-    shown: dict[str, Any] = {"tags": ["sign-ins"], "request_max_body_size": _MAX_BODY_OCTETS}
+    shown: dict[str, Any] = {"tags": ["sign-ins"], "request_max_body_size": MAX_BODY_OCTETS}
     return (
         post(
             workspace.path + SIGN_INS_PATH,

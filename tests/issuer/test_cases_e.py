@@ -1,8 +1,8 @@
 """
 Case group E, from public bug reports: client authentication, forms and odd bodies, each row over HTTP with its reason.
 
-Rows about lines, octets and parallel requests go to a real server. E20 is about JSON bodies of other endpoints; its rows are sent
-as bodies of an admin endpoint and of the token endpoint, and as `authorization_details` where they name arguments.
+Rows about lines, octets and parallel requests go to a real server. E20 is about JSON bodies: its rows are sent to an admin
+endpoint, the sign-ins and the token endpoint, and as `authorization_details` where they name arguments.
 """
 
 import json
@@ -17,16 +17,13 @@ from issuer.clients import ASSERTION_TYPE
 from verifier.compact import b64url_decode, b64url_encode
 
 from .estate import credential, problem
+from .provider import id_token
+from .signed_in import SignedIn, with_provider
 from .world import NOW, SECRETS, signed
 
 ALL = json.loads((Path(__file__).parents[1] / "data" / "cases.json").read_text("utf-8"))
 CASES = {case["id"]: case for case in ALL if case["group"] == "E" and case["input"]["kind"] == "token_endpoint"}
 ROWS = {f"{name}-{index}": row for name, case in CASES.items() for index, row in enumerate(case["input"]["rows"])}
-WAITING = {
-    **{name: "ID tokens are not accepted as subject tokens yet" for name in ROWS if name.startswith("E11-")},
-    **{name: "the sign-in endpoints are not built yet" for name in ROWS if name.startswith("E20-")},
-}
-"""Rows for which a part is missing, and which; those of E20 are run for the token endpoint and the admin endpoints."""
 ELSEWHERE = {"E14", "E15", "E17"}
 """Cases of the group that are about digests alone: tests/verifier has them."""
 
@@ -493,14 +490,105 @@ def test_a_body_of_an_admin_call_that_never_ends(impatient):
     assert json.loads(received.partition(b"\r\n\r\n")[2])["type"] == "urn:caplo:problem:request-timeout"
 
 
+@pytest.fixture(scope="module")
+def signed_in():
+    """
+    A service that knows the identity provider of E11 and one of its clients.
+    """
+    clients = {ROW_11["allowed_client_of_idp"]: "orc_basic", "app-2": "c1"}
+    site = SignedIn(with_provider(issuer=ROW_11["idp"], clients=clients, algorithms=frozenset({"RS256"})))
+    yield site
+    site.close()
+
+
+@pytest.mark.parametrize("name", ADMIN_BODIES)
+def test_odd_bodies_of_a_sign_in(name, signed_in):
+    """
+    E20: refused as problem details with the status of the row, never a failure.
+    """
+    body, headers, expected = ADMIN_BODIES[name]
+    lines = {"Authorization": f"Bearer {signed_in.client_assertion()}", "Content-Type": "application/json", **headers}
+
+    status, answered, text = signed_in.call("POST", "/sign-ins", [*lines.items()], body)
+
+    assert (status, answered["content-type"]) == (expected, "application/problem+json")
+    assert json.loads(text)["status"] == expected
+    assert signed_in.failures == []
+
+
+# E11: ID tokens, exchanged and recorded
+
+ROW_11 = CASES["E11"]["input"]
+ID_TOKENS: dict[str, str | None] = {
+    "E11-0": None,
+    "E11-1": "client",
+    "E11-2": None,
+    "E11-3": "client",
+    "E11-4": "azp",
+    "E11-5": "audience",
+    "E11-6": "issuer",
+    "E11-7": "algorithm",
+    "E11-8": "algorithm",
+    "E11-9": "expired",
+    "E11-10": "issuer",
+}
+
+
+def token_of(row: dict, jti: str) -> str:
+    changes = {"iss": ROW_11["idp"], "jti": jti, **row["id_token"]}
+    made: dict = {}
+    match changes.pop("alg", None):
+        case "none":
+            made = {"header": {"alg": "none"}}
+        case "HS256 with client secret":
+            made = {"key": SECRETS["orc_basic"].encode(), "header": {"alg": "HS256"}}
+    if changes["iss"] == "other tenant's IdP":
+        changes["iss"] = "https://idp.other-customer.test"
+    if changes.get("exp") == "now-1":
+        changes["exp"] = NOW - 1
+    return id_token(**made, **changes)
+
+
+@pytest.mark.parametrize("name", ID_TOKENS)
+def test_an_id_token_is_good_for_the_client_it_was_issued_to(name, signed_in):
+    """
+    E11: exchanged at the token endpoint and recorded as a sign-in, each row has one outcome, and the log one reason.
+    """
+    row, reason = ROWS[name], ID_TOKENS[name]
+
+    exchanged = signed_in.exchange(token_of(row, f"{name}-exchanged"))
+    status, _, told = signed_in.record(token_of(row, f"{name}-recorded"))
+
+    if reason is None:
+        assert row["result"] == "ok"
+        assert (exchanged.status, status) == (200, 201)
+    else:
+        assert row["result"].startswith("invalid_request") or "never sub or e-mail alone" in row["result"]
+        assert exchanged.refusal == malformed(f"id_token:{reason}")
+        assert (status, told["reason"]) == (400, reason)
+
+
+def test_e11_11_a_provider_that_is_down():
+    """
+    E11: while its keys are out of reach nothing is minted, and the answer is to come again.
+    """
+    down = "http://127.0.0.1:9"
+    site = SignedIn(with_provider(issuer=down, keys=None))
+
+    answer = site.exchange(site.id_token(issuer=down))
+    site.close()
+
+    assert ROWS["E11-11"]["result"].startswith("temporarily_unavailable/503")
+    assert answer.refusal == (503, "temporarily_unavailable", "id_token:keys_unavailable")
+
+
 def test_no_row_is_left_out():
     """
-    Each row of the group is run by a table, by a test of its own, or waits with a reason; E20 is run and waits.
+    Each row of the group is run by a table or by a test of its own.
     """
-    own = {*(f"E07-{n}" for n in range(8)), *(name for name in ROWS if name.startswith("E06-")), "E10-14", "E20-10"}
-    run = {*BASIC, *METHODS, *REPEATED, *TIMES, *BODIES, *ODD_JSON, *ODD_BODIES, *own}
+    own = {*(f"E07-{n}" for n in range(8)), *(name for name in ROWS if name.startswith("E06-"))}
+    run = {*BASIC, *METHODS, *REPEATED, *TIMES, *BODIES, *ODD_JSON, *ODD_BODIES, *ID_TOKENS, *own}
 
-    assert run | set(WAITING) == set(ROWS)
-    assert {name.partition("-")[0] for name in run & set(WAITING)} == {"E20"}
+    assert run | {"E10-14", "E11-11", "E20-10"} == set(ROWS)
     assert {*ADMIN_BODIES, "E20-10"} == {name for name in ROWS if name.startswith("E20-")}
     assert {case["id"] for case in ALL if case["group"] == "E"} == set(CASES) | ELSEWHERE

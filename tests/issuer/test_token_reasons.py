@@ -275,6 +275,7 @@ ELSEWHERE = {
         ),
         "needs an identity provider; tests/issuer/test_sign_in_tokens.py has one",
     ),
+    "missing:logout_token": "needs a provider that tells of a logout; tests/issuer/http/test_sign_ins.py has one",
     "client_assertion:sub": "whose keys to take is known from `sub`, so without a good one there are none: client_assertion:key",
     **{
         f"suspended:{kind}": "needs a ring that says so; tests/issuer/test_suspended_mints.py has one"
