@@ -24,29 +24,29 @@ __all__ = ["RedisIdempotencyRecords"]
 
 # KEYS: the record, the ends of the client's records.
 # ARGV: this attempt's id, by whom and when it was confirmed, how long to keep it (ms), most records, most mints, the contents.
-# The answer begins with the attempt's id, so that an answer to another question cannot be taken for it. HSET comes before any
-# other command that writes: a Redis whose memory is full refuses it there, and lets it pass behind one.
+# The answer is one string that begins with the attempt's id, so that an answer to another question cannot be taken for it. HSET
+# comes before any other command that writes: a Redis whose memory is full refuses it there, and lets it pass behind one.
 _CLAIM: Final = """
 local stored = redis.call('HMGET', KEYS[1], 'content', 'by', 'at', 'mints')
 if stored[1] then
   local same = false
   for at = 7, #ARGV do same = same or ARGV[at] == stored[1] end
   local pinned = ARGV[2] == 'none' or ARGV[3] == stored[3]
-  if not (same and pinned and ARGV[2] == stored[2]) then return {ARGV[1], 'conflict'} end
-  if tonumber(stored[4]) >= tonumber(ARGV[6]) then return {ARGV[1], 'exhausted'} end
+  if not (same and pinned and ARGV[2] == stored[2]) then return ARGV[1] .. ' conflict' end
+  if tonumber(stored[4]) >= tonumber(ARGV[6]) then return ARGV[1] .. ' exhausted' end
   redis.call('HINCRBY', KEYS[1], 'mints', 1)
-  return {ARGV[1], 'claimed', stored[3]}
+  return ARGV[1] .. ' claimed ' .. stored[3]
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local live = redis.call('ZCOUNT', KEYS[2], string.format('(%.0f', now), '+inf')
-if live >= tonumber(ARGV[5]) then return {ARGV[1], 'full'} end
+if live >= tonumber(ARGV[5]) then return ARGV[1] .. ' full' end
 redis.call('HSET', KEYS[1], 'content', ARGV[7], 'by', ARGV[2], 'at', ARGV[3], 'mints', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
 redis.call('ZADD', KEYS[2], now + ARGV[4], KEYS[1])
 redis.call('PEXPIRE', KEYS[2], math.max(redis.call('PTTL', KEYS[2]), ARGV[4]))
-return {ARGV[1], 'claimed', ARGV[3]}
+return ARGV[1] .. ' claimed ' .. ARGV[3]
 """
 _PREFIX: Final = "cc:i:"
 # An end that has passed would leave no record at all, and every claim would be the first one.
@@ -88,8 +88,9 @@ class RedisIdempotencyRecords:
         return self._outcome(answer, attempt.encode())
 
     def _outcome(self, answer: Any, attempt: bytes) -> Claimed | NotClaimed:
-        match answer[1:] if isinstance(answer, list) and answer[:1] == [attempt] else []:
-            case [b"claimed", bytes(at)] if at.isdigit():
+        words = answer.split(b" ") if isinstance(answer, bytes) else []
+        match words[1:] if words[:1] == [attempt] else []:
+            case [b"claimed", at] if at.isdigit():
                 return Claimed(int(at))
             case [b"conflict"]:
                 return "conflict"

@@ -233,20 +233,23 @@ async def test_something_else_in_its_place_is_refused(connect, redis_server):
             await claim(records)
 
 
-OWN = b"<attempt>"
 ODD = [
-    [b"another", b"claimed", b"5"],
-    [OWN, b"claimed"],
-    [OWN, b"claimed", b"5", b"5"],
-    [OWN, b"claimed", b"-5"],
-    [OWN, b"claimed", b""],
-    [OWN, b"claimed", 5],
-    [OWN, "claimed", b"5"],
-    [OWN, b"taken"],
-    [OWN, []],
-    [OWN],
-    [],
+    b"another claimed 5",
+    b"<attempt> claimed",
+    b"<attempt> claimed ",
+    b"<attempt> claimed 5 5",
+    b"<attempt> claimed  5",
+    b"<attempt> claimed -5",
+    b"<attempt> claimed x",
+    b"<attempt>claimed 5",
+    b" <attempt> claimed 5",
+    b"<attempt> taken",
+    b"<attempt>",
+    b"claimed 5",
     b"OK",
+    b"",
+    [b"<attempt>", b"claimed", b"5"],
+    "<attempt> claimed 5",
     None,
     True,
     1,
@@ -260,7 +263,7 @@ async def test_only_the_answer_to_the_very_question_counts(answer):
     """
 
     async def scripted(_script, _keys, _record, _live, attempt, *_arguments):
-        return [attempt.encode() if word == OWN else word for word in answer] if isinstance(answer, list) else answer
+        return answer.replace(b"<attempt>", attempt.encode()) if isinstance(answer, bytes) else answer
 
     records = RedisIdempotencyRecords(SimpleNamespace(eval=scripted, where="redis://there"))
 
