@@ -73,6 +73,9 @@ class Reloader:
             )
             for each in registry
         }
+        await service.provider_keys.keep(
+            each.provider for workspace in registry for each in workspace.connections if each.provider is not None
+        )
         self._settings = settings
         return replace(service, registry=registry, offices=offices)
 

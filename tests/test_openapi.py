@@ -204,14 +204,14 @@ def test_admin_routes_say_who_may_call_and_how_it_fails(described):
 
 def test_the_form_documents_every_parameter(described):
     """
-    Those of RFC 8693, RFC 8707, RFC 7521, RFC 9396 and RFC 9470 that the service reads, each with a description.
+    Those of RFC 8693, RFC 8707, RFC 7521, RFC 9396, RFC 9470 and OpenID Connect that the service reads, each with a description.
     """
     schema = described["components"]["schemas"]["TokenRequest"]
 
     assert set(schema["properties"]) == {
         *("grant_type", "client_id", "client_assertion_type", "client_assertion"),
         *("subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type"),
-        *("resource", "audience", "scope", "acr_values", "max_age", "authorization_details"),
+        *("resource", "audience", "scope", "acr_values", "max_age", "nonce", "authorization_details"),
     }
     assert all(parameter["description"] for parameter in schema["properties"].values())
 

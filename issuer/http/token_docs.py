@@ -12,6 +12,7 @@ from ..clients import ASSERTION_TYPE
 from ..errors import OAuthError
 from ..exchange import ACCESS_TOKEN_TYPE, GRANT_TYPE
 from ..subject import JWT_TOKEN_TYPE
+from ..subjects import ID_TOKEN_TYPE, SIGN_IN_TYPE
 from .docs import DocumentedOperation, answer
 from .errors import OAUTH_EVENTS, RETRY_AFTER_S
 
@@ -57,10 +58,12 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
     "client_assertion_type": _parameter("With `client_assertion`.", const=ASSERTION_TYPE),
     "client_assertion": _parameter("Client assertion, `typ` `client-authentication+jwt` (RFC 7523, RFC 10070)."),
     "subject_token": _parameter(
-        "JWT of `typ` `caplo-subject+jwt`, signed with a key of the client's `subject_jwks`: `iss` the client id, `sub` the "
-        "customer, `namespace`, `aud` this issuer, `acr`, `auth_time`, `act`, `iat`, `exp`, `jti`."
+        "Who the customer is. A `jwt` is of `typ` `caplo-subject+jwt`, signed with a key of the client's `subject_jwks`: `iss` "
+        "the client id, `sub` the customer, `namespace`, `aud` this issuer, `acr`, `auth_time`, `act`, `iat`, `exp`, `jti`. As "
+        "`id_token` one that an identity provider issued to this client, used once. As `sign-in` the id of a recorded sign-in."
     ),
-    "subject_token_type": _parameter("What the subject token is.", const=JWT_TOKEN_TYPE),
+    "subject_token_type": _parameter("What the subject token is.", enum=[JWT_TOKEN_TYPE, ID_TOKEN_TYPE, SIGN_IN_TYPE]),
+    "nonce": _parameter("With an ID token that carries one: the nonce it was asked for with."),
     "actor_token": _parameter(
         "JWT of `typ` `caplo-actor+jwt` that names the agent which calls now; demanded of some clients. `iss` the client id, "
         "`sub` the agent, `iat`, `exp`, `jti`."
