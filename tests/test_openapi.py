@@ -50,7 +50,15 @@ def parts(value):
             yield from parts(member)
 
 
-TYPES = {"object": dict, "array": (list, tuple), "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
+TYPES = {
+    "object": dict,
+    "array": (list, tuple),
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+}
 
 
 def fits(described, value, schema):
