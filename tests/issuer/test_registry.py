@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from issuer.registry import Action, Admin, Client, Connection, Registry, Workspace
+from issuer.registry import Action, Admin, Client, Connection, Provider, Registry, Workspace
 
 SHOP = "https://api.shop.example"
 BANK = "https://api.bank.example"
@@ -15,14 +15,19 @@ KEY = ec.generate_private_key(ec.SECP256R1()).public_key()
 DIGEST = bytes(32)
 
 
-def connection(name="shop", audiences=(SHOP,), actions=(), scopes=frozenset({"orders:read"})):
+def connection(name="shop", audiences=(SHOP,), actions=(), scopes=frozenset({"orders:read"}), provider=None):
     return Connection(
         name=name,
         namespace=f"{name}-login",
         audiences=audiences,
         scopes=scopes,
         actions={action.name: action for action in actions},
+        provider=provider,
     )
+
+
+def provider(issuer="https://login.shop.example", *clients, **changes):
+    return Provider(issuer=issuer, clients=dict.fromkeys(clients or ("shop-web",), "orc_main"), **changes)
 
 
 def client(client_id="orc_main", **changes):
@@ -86,6 +91,42 @@ def test_a_connection_knows_which_scopes_actions_own():
 
     assert shop.action_scopes == {"orders:write", "refunds"}
     assert shop.scopes == {"orders:read"}
+
+
+def test_a_client_id_of_a_provider_leads_to_its_connection():
+    """
+    Issuer and client id together do; neither does where the other is strange, and an issuer is compared exactly.
+    """
+    first, second = provider(), provider("https://login.shop.example", "bank-app")
+    other = provider("https://login.other.example", "shop-web")
+    shop, bank = connection(provider=first), connection("bank", (BANK,), provider=second)
+    third = connection("third", ("https://api.third.example",), provider=other)
+
+    tenant = workspace(connections=(shop, bank, third, connection("none", ("https://api.none.example",))))
+
+    assert tenant.provider_clients("https://login.shop.example") == {
+        "shop-web": (shop, first),
+        "bank-app": (bank, second),
+    }
+    assert tenant.provider_clients("https://login.other.example") == {"shop-web": (third, other)}
+    assert tenant.provider_clients("https://login.shop.example/") == {}
+
+
+def test_a_provider_takes_the_safe_choice():
+    """
+    RS256, keys by discovery, nothing mapped, eight hours; and nothing of it can be changed.
+    """
+    given = {"shop-web": "orc_main"}
+
+    plain = Provider(issuer="https://login.shop.example", clients=given)
+    given["other"] = "orc_main"
+
+    assert (plain.algorithms, plain.keys, plain.acr, plain.amr) == ({"RS256"}, None, {}, {})
+    assert plain.sign_in_lifetime_s == 28_800
+    assert plain.clients == {"shop-web": "orc_main"}
+    for mapping in (plain.clients, plain.acr, plain.amr):
+        with pytest.raises(TypeError):
+            mapping["x"] = "high"
 
 
 def test_a_registry_finds_workspaces_by_name_and_by_path():
@@ -152,6 +193,13 @@ def test_a_client_or_admin_with_no_proof_or_two_cannot_be_built(proof):
             scopes=frozenset(),
             actions={"a": Action(name="a", audience=SHOP, selector="account")},
         ),
+        lambda: workspace(
+            connections=(connection(provider=provider()), connection("bank", (BANK,), provider=provider()))
+        ),
+        lambda: Provider(issuer="https://login.shop.example", clients={}),
+        lambda: provider(algorithms=frozenset()),
+        lambda: provider(algorithms=frozenset({"RS256", "HS256"})),
+        lambda: provider(algorithms=frozenset({"none"})),
         lambda: workspace(clients={"other": client()}),
         lambda: workspace(
             admins={"other": Admin(name="secops", secret_sha256=(DIGEST,), permissions=frozenset({"keys:read"}))}
@@ -166,6 +214,11 @@ def test_a_client_or_admin_with_no_proof_or_two_cannot_be_built(proof):
         "action under another name",
         "audience in two connections",
         "action in two connections",
+        "client id of a provider in two connections",
+        "provider without a client",
+        "provider without an algorithm",
+        "provider with a symmetric algorithm",
+        "provider without signatures",
         "selector in a namespace with a colon",
         "client under another name",
         "admin under another name",
