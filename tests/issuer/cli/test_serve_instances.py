@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
+from issuer.cli.serve import command
 from issuer.idempotency import MAX_MINTS
 from issuer.orchestrator import Ask, RequestedWrite, load_orchestrator
 from issuer.ring_stores import ring_stores
@@ -26,10 +27,9 @@ from .conftest import COMMAND, START_LIMIT_S, free_port, stop
 PROCESSES = 4
 
 
-@pytest.fixture
-def shared(dev, redis_server):
+def move(dev, server):
     """
-    A configuration whose keys and state are in a Redis that an instance met an hour ago.
+    Let keys and state of a configuration be in a Redis.
     """
 
     async def with_ring(work):
@@ -41,9 +41,17 @@ def shared(dev, redis_server):
             await place.aclose()
 
     blob = asyncio.run(with_ring(export_blob))
-    named = f'redis_url = "{redis_server.url}"\nkeys_redis_allow_volatile = true\n'
+    named = f'redis_url = "{server.url}"\nkeys_redis_allow_volatile = true\n'
     dev.config.write_text(named + dev.config.read_text())
     asyncio.run(with_ring(lambda ring: import_blob(ring, blob)))
+
+
+@pytest.fixture
+def shared(dev, redis_server):
+    """
+    A configuration whose Redis an instance met an hour ago.
+    """
+    move(dev, redis_server)
     begin_epoch(redis_server, age_s=3600)
     return dev
 
@@ -59,10 +67,10 @@ def processes(shared, tmp_path):
             folder = tmp_path / f"data-{number}"
             folder.mkdir()
             places.append(f"http://127.0.0.1:{free_port()}")
-            command = [COMMAND, "serve", "--config", shared.config, "--port", places[-1].rpartition(":")[2]]
+            words = [COMMAND, "serve", "--config", shared.config, "--port", places[-1].rpartition(":")[2]]
             environ = {**os.environ, "CUSTOMER_CONTEXT_DATA_DIR": str(folder)}
             with (tmp_path / f"log-{number}").open("wb") as log:
-                started.append(subprocess.Popen(command, stdout=log, stderr=log, env=environ))
+                started.append(subprocess.Popen(words, stdout=log, stderr=log, env=environ))
         deadline = time.monotonic() + START_LIMIT_S
         while not all(is_ready(place) for place in places):
             assert time.monotonic() < deadline, [(tmp_path / f"log-{n}").read_text() for n in range(PROCESSES)]
@@ -120,3 +128,18 @@ def test_g04_0_fifty_requests_with_one_new_key_at_four_processes(shared, process
     assert mints_of(redis_server) == [MAX_MINTS]
     used = [httpx2.post(f"{place}/w/demo/oauth/token", data=forms[0], trust_env=False) for place in processes]
     assert {answer.json()["error"] for answer in used} <= {"invalid_client", "temporarily_unavailable"}
+
+
+def test_a_redis_that_is_not_fit_ends_the_start_in_one_line(run, dev, start_redis):
+    """
+    It says what is wrong, what to do, and where, without a traceback.
+    """
+    server = start_redis("--save", "", "--maxmemory-policy", "volatile-lru")
+    move(dev, server)
+
+    result = run(command, "--config", dev.config)
+
+    assert result.exit_code == 2
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("customer-context:")]
+    assert all(word in line for word in (server.url, "volatile-lru", "noeviction", "redis_allow_eviction"))
+    assert "Traceback" not in result.output
