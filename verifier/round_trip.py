@@ -9,6 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from contextlib import aclosing
 from threading import Thread
 from typing import Any, Final, TypeVar
 
@@ -18,7 +19,7 @@ __all__ = ["RoundTripError", "new_ssl_context", "round_trip", "run_aside"]
 
 _CONNECT_SHARE: Final = 0.4
 _ENCODINGS: Final = frozenset({"", "identity", "gzip"})
-_OWN_HEADERS: Final = {"accept-encoding": "gzip", "user-agent": "customer-context"}
+_OWN_HEADERS: Final = {"accept-encoding": "gzip", "connection": "close", "user-agent": "customer-context"}
 
 _Result = TypeVar("_Result")
 
@@ -61,12 +62,14 @@ async def round_trip(
     # socket to the garbage collector.
     limits = httpx2.Timeout(None, connect=_CONNECT_SHARE * deadline_s)
     lines = _OWN_HEADERS | {name.lower(): value for name, value in headers.items()}
+    request = httpx2.Request(method, url, headers=lines, content=content, extensions={"timeout": limits.as_dict()})
     try:
         async with asyncio.timeout(deadline_s):
             context = await asyncio.to_thread(new_ssl_context) if ssl_context is None else ssl_context
+            # A transport and not a client, which logs every URL, and a path may name a customer.
             async with (
-                httpx2.AsyncClient(verify=context, trust_env=False, follow_redirects=False, timeout=limits) as client,
-                client.stream(method, url, headers=lines, content=content) as response,
+                httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport,
+                aclosing(await transport.handle_async_request(request)) as response,
             ):
                 body = await _body(response, max_octets) if reads_body(response.status_code) else b""
                 return response.status_code, tuple(response.headers.multi_items()), body
