@@ -12,6 +12,7 @@ The signing keys of a workspace: made, published, rotated, revoked, and sealed a
 This package knows nothing of HTTP, of tokens or of configuration. The key policy stands in `README.md` beside it.
 """
 
+from .cache_times import CacheTimes
 from .companion import MAX_COMPANION_OCTETS
 from .errors import (
     ActiveKeyMismatch,
@@ -29,7 +30,7 @@ from .errors import (
 from .es256 import DETERMINISTIC_SIGNATURES
 from .inventory import inventory
 from .key import PrivateJWK, SigningKey, check_pair, generate_key, import_private_jwk, thumbprint
-from .lifecycle import MAX_HISTORY, Generate, create_ring, revoke, revoke_all, rotate, settle
+from .lifecycle import MAX_HISTORY, Generate, change_cache_times, create_ring, revoke, revoke_all, rotate, settle
 from .outcome import FullRevocation, Revocation, Rotation
 from .record import MAX_REASON_LENGTH, STATES, KeyRecord, State
 from .ring import MAX_RETIRING, STANDBYS, KeyRing
@@ -78,6 +79,7 @@ __all__ = [
     "STANDBYS",
     "STATES",
     "ActiveKeyMismatch",
+    "CacheTimes",
     "ClockBehind",
     "Due",
     "FileKeyStore",
@@ -127,6 +129,7 @@ __all__ = [
     "TransitionRefused",
     "UnknownKey",
     "alarm",
+    "change_cache_times",
     "check_import",
     "check_pair",
     "create_ring",

@@ -1,6 +1,8 @@
 """
 The steps in the life of a key, as pure functions from ring to ring: create, rotate, revoke one or all, settle.
 
+A change of the times for which their key set may be cached is such a step too.
+
 Time and key generation are parameters and nothing is stored here. A clock that went backwards never writes an instant before one
 that the ring already has: up to `skew_s` behind, the ring's latest instant counts as now, since the clocks of two instances may
 differ by that much. Further behind, a planned rotation is refused (`ClockBehind`); a forced one and a revocation are emergencies
@@ -11,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from .cache_times import CacheTimes
 from .errors import (
     ActiveKeyMismatch,
     ClockBehind,
@@ -25,7 +28,7 @@ from .record import KeyRecord, is_reason
 from .ring import MAX_RETIRING, STANDBYS, KeyRing
 from .timing import KeyTimes, check_instant, utc
 
-__all__ = ["MAX_HISTORY", "Generate", "create_ring", "revoke", "revoke_all", "rotate", "settle"]
+__all__ = ["MAX_HISTORY", "Generate", "change_cache_times", "create_ring", "revoke", "revoke_all", "rotate", "settle"]
 
 Generate = Callable[[], SigningKey]
 """Makes a new key pair."""
@@ -44,9 +47,26 @@ def create_ring(workspace: str, *, now: int, times: KeyTimes, generate: Generate
 
     The active key needs no waiting time: no verifier can hold an older key set of this workspace.
     """
-    first = replace(_standby(generate(), now=now, times=times), mature_at=now)
-    standbys = (_standby(generate(), now=now, times=times) for _ in range(STANDBYS))
-    return KeyRing(workspace, (_activate(first, now=now, times=times), *standbys))
+    cache_times = CacheTimes.first(times)
+    mature_at = cache_times.mature_at(times, at=now)
+    first = _activate(_standby(generate(), now=now, mature_at=now), now=now, times=times)
+    standbys = (_standby(generate(), now=now, mature_at=mature_at) for _ in range(STANDBYS))
+    return KeyRing(workspace, (first, *standbys), cache_times=cache_times)
+
+
+def change_cache_times(ring: KeyRing, *, now: int, times: KeyTimes) -> KeyRing:
+    """
+    Let the key set be served with the cache times of *times* from now on; the same ring comes back when it is already.
+
+    What was served before counts on until it can no longer be in use.
+
+    Raises:
+        ClockBehind: nothing changed; such a clock cannot tell until when that is.
+    """
+    if ring.cache_times.agree_with(times):
+        return ring
+    at = _effective_now(ring, now=now, skew_s=times.skew_s)
+    return replace(ring, cache_times=ring.cache_times.changed(times, at=at))
 
 
 def settle(ring: KeyRing, now: int) -> KeyRing:
@@ -88,7 +108,7 @@ def rotate(
     ring = settle(ring, at)
     promoted = _promotable(ring, at=at, force=force)
     old = _retiring(ring.active, at=at, times=times, reason=reason)
-    standby = _standby(generate(), now=at, times=times)
+    standby = _standby(generate(), now=at, mature_at=ring.cache_times.mature_at(times, at=at))
     changed, pruned = _changed(ring, old, _activate(promoted, now=at, times=times), standby)
     return Rotation(
         ring=changed,
@@ -123,7 +143,9 @@ def revoke(
     if not old.is_published(at):
         raise IllegalTransition(kid=kid, state=old.state, unpublished_at=old.gone_at)
     promoted = ring.standbys[0] if old.state == "active" else None
-    standby = None if old.state == "retiring" else _standby(generate(), now=at, times=times)
+    mature_at = ring.cache_times.mature_at(times, at=at)
+    trusted_until = ring.cache_times.trusted_until(times, at=at)
+    standby = None if old.state == "retiring" else _standby(generate(), now=at, mature_at=mature_at)
     activated = None if promoted is None else _activate(promoted, now=at, times=times)
     changed, pruned = _changed(ring, _revoked(old, at=at, reason=reason), activated, standby)
     return Revocation(
@@ -133,10 +155,10 @@ def revoke(
         promoted_kid=None if promoted is None else promoted.kid,
         standby_kid=None if standby is None else standby.kid,
         at=at,
-        trusted_until=at + times.revocation_bound_s,
+        trusted_until=trusted_until,
         next_rotation_at=changed.next_rotation_at,
         early=promoted is not None and at < promoted.mature_at,
-        notices=(*_revocation_notices((kid,), at=at, times=times), *_early_notices(promoted, at=at, times=times)),
+        notices=(*_revocation_notices((kid,), trusted_until), *_early_notices(promoted, at=at, times=times)),
         pruned=pruned,
     )
 
@@ -157,7 +179,9 @@ def revoke_all(
     at = _effective_now(ring, now=now, skew_s=None)
     ring = settle(ring, at)
     gone = tuple(_revoked(old, at=at, reason=reason) for old in ring.published(at))
-    active, *standbys = (_standby(generate(), now=at, times=times) for _ in range(1 + STANDBYS))
+    mature_at = ring.cache_times.mature_at(times, at=at)
+    trusted_until = ring.cache_times.trusted_until(times, at=at)
+    active, *standbys = (_standby(generate(), now=at, mature_at=mature_at) for _ in range(1 + STANDBYS))
     changed, pruned = _changed(ring, *gone, _activate(active, now=at, times=times), *standbys)
     kids = tuple(old.kid for old in gone)
     return FullRevocation(
@@ -166,9 +190,9 @@ def revoke_all(
         active_kid=active.kid,
         standby_kids=tuple(standby.kid for standby in standbys),
         at=at,
-        trusted_until=at + times.revocation_bound_s,
+        trusted_until=trusted_until,
         next_rotation_at=changed.next_rotation_at,
-        notices=(*_revocation_notices(kids, at=at, times=times), *_early_notices(active, at=at, times=times), _STOLEN),
+        notices=(*_revocation_notices(kids, trusted_until), *_early_notices(active, at=at, times=times), _STOLEN),
         pruned=pruned,
     )
 
@@ -180,7 +204,7 @@ def _effective_now(ring: KeyRing, *, now: int, skew_s: int | None) -> int:
     return max(check_instant(now, "now"), recorded)
 
 
-def _standby(key: SigningKey, *, now: int, times: KeyTimes) -> KeyRecord:
+def _standby(key: SigningKey, *, now: int, mature_at: int) -> KeyRecord:
     return KeyRecord(
         kid=key.kid,
         alg=key.alg,
@@ -189,7 +213,7 @@ def _standby(key: SigningKey, *, now: int, times: KeyTimes) -> KeyRecord:
         private_jwk=key.private_jwk,
         created_at=now,
         published_at=now,
-        mature_at=now + times.maturity_s,
+        mature_at=mature_at,
     )
 
 
@@ -242,13 +266,12 @@ def _changed(ring: KeyRing, *new: KeyRecord | None) -> tuple[KeyRing, tuple[KeyR
     return replace(ring, records=tuple(by_kid.values())), pruned
 
 
-def _revocation_notices(kids: tuple[str, ...], *, at: int, times: KeyTimes) -> tuple[str, ...]:
+def _revocation_notices(kids: tuple[str, ...], trusted_until: int) -> tuple[str, ...]:
     what = f"key {kids[0]}" if len(kids) == 1 else f"{len(kids)} keys"
     them = "it" if len(kids) == 1 else "them"
-    trusted_until = utc(at + times.revocation_bound_s)
     return (
         f"Tokens already signed by {what} stop verifying as verifiers fetch the key set.",
-        f"A verifier that cannot reach the key set may trust {them} until {trusted_until} at worst.",
+        f"A verifier that cannot reach the key set may trust {them} until {utc(trusted_until)} at worst.",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from .cache_times import CacheTimes
 from .companion import freeze_companion
 from .errors import UnknownKey
 from .key import check_pair
@@ -34,6 +35,7 @@ class KeyRing:
     Guarantees: exactly one active key, exactly two standbys, at most `MAX_RETIRING` retiring ones, no kid twice.
 
     `companion` is a JSON object that is sealed and saved with the keys and says nothing about them; every step keeps it.
+    `cache_times` are what the key set may be served with at most.
 
     Raises:
         TypeError, ValueError: when this would not hold, the workspace name is not one (D3), or the companion is refused by
@@ -43,6 +45,7 @@ class KeyRing:
     workspace: str
     records: tuple[KeyRecord, ...]
     companion: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    cache_times: CacheTimes = field(default_factory=CacheTimes)
 
     def __post_init__(self) -> None:
         check_workspace(self.workspace)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NoReturn
 
+from .cache_times import CacheTimes
 from .errors import InvalidKey
 from .key import PrivateJWK, algorithm
 from .record import KeyRecord
@@ -17,13 +18,15 @@ from .store_errors import RingCorrupt
 
 __all__ = ["FORMAT_VERSION", "dump_ring", "parse_ring"]
 
-FORMAT_VERSION: Final = 2
-"""What is written. Version 1 had no companion, and is still read."""
+FORMAT_VERSION: Final = 3
+"""What is written. Version 1 had no companion, version 2 no cache times; both are still read, with the largest of those."""
 
 _RING_MEMBERS: Final[Mapping[int, tuple[str, ...]]] = {
     1: ("version", "workspace", "records"),
     2: ("version", "workspace", "records", "companion"),
+    3: ("version", "workspace", "records", "companion", "cache_times"),
 }
+_CACHE_TIMES: Final = tuple(member.name for member in fields(CacheTimes))
 _MEMBERS: Final = tuple(member.name for member in fields(KeyRecord))
 
 
@@ -42,6 +45,7 @@ def dump_ring(ring: KeyRing) -> bytes:
         "workspace": ring.workspace,
         "records": [_dump_record(record) for record in ring.records],
         "companion": ring.companion,
+        "cache_times": {name: getattr(ring.cache_times, name) for name in _CACHE_TIMES},
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
 
@@ -86,8 +90,10 @@ def _ring(document: object) -> KeyRing:
     if type(members["workspace"]) is not str or type(members["records"]) is not list:
         raise _Malformed("workspace or records has another type")
     records = tuple(_record(number, entry) for number, entry in enumerate(members["records"], start=1))
+    # A ring that does not say was served with nobody knows what.
+    cache_times = _object(members["cache_times"], _CACHE_TIMES, "cache_times") if "cache_times" in members else {}
     try:
-        return KeyRing(members["workspace"], records, members.get("companion", {}))
+        return KeyRing(members["workspace"], records, members.get("companion", {}), CacheTimes(**cache_times))
     except (TypeError, ValueError) as error:
         raise _Malformed(str(error)) from None
 

@@ -9,20 +9,23 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["MAX_INSTANT", "KeyTimes", "check_instant", "utc"]
+__all__ = ["MAX_CACHE_S", "MAX_INSTANT", "KeyTimes", "check_instant", "utc"]
 
 MAX_INSTANT: Final = 253_370_764_800
 """Latest instant that is accepted, in epoch seconds: the start of the year 9999."""
+
+MAX_CACHE_S: Final = 3600
+"""Largest `max-age` and `stale-if-error`, in seconds: verifiers cap there what they are told."""
 
 _FRESHNESS_FLOOR_S: Final = 30
 """A verifier serves a key set for at least this long, whatever `max-age` says."""
 
 _DAY_S: Final = 86_400
 # The lower bounds of cooldown and skew are what conforming verifiers do; smaller values would let a planned rotation
-# overtake them. The upper bounds of the two cache times are where verifiers cap what they are told.
+# overtake them.
 _BOUNDS: Final[dict[str, tuple[int, int]]] = {
-    "max_age_s": (0, 3600),
-    "stale_if_error_s": (0, 3600),
+    "max_age_s": (0, MAX_CACHE_S),
+    "stale_if_error_s": (0, MAX_CACHE_S),
     "cooldown_s": (30, 3600),
     "skew_s": (65, 3600),
     "token_lifetime_s": (1, 60),
@@ -37,8 +40,8 @@ class KeyTimes:
     The times that the life of a key depends on, in whole seconds.
 
     Attributes:
-        max_age_s: the largest `max-age` the key set is ever served with; 0 to 3600.
-        stale_if_error_s: the largest `stale-if-error` it is ever served with; 0 to 3600.
+        max_age_s: the largest `max-age` the key set is to be served with; 0 to 3600. What counts beside it: `CacheTimes`.
+        stale_if_error_s: the largest `stale-if-error` it is to be served with; 0 to 3600.
         cooldown_s: how long a verifier waits between two fetches for an unknown kid; at least 30.
         skew_s: the largest clock tolerance of a verifier plus what the clocks of two instances may differ; at least 65.
         token_lifetime_s: the longest life of a token; 1 to 60.

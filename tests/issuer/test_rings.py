@@ -373,7 +373,7 @@ async def test_a_ring_that_was_only_touched_is_confirmed():
     setup = await Setup().opened()
     before = setup.view()
 
-    setup.store.ring = KeyRing("acme", setup.store.ring.records)
+    setup.store.ring = replace(setup.store.ring, records=(*setup.store.ring.records,))
     await setup.live.poll()
     setup.monotonic.at += 1
 

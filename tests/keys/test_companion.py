@@ -182,12 +182,11 @@ def test_a_stored_companion_is_read_strictly(wrong, ring):
 
 def test_a_ring_of_version_1_opens_with_an_empty_companion(ring):
     """
-    It is what was written before there were companions; the next save writes the present version.
+    It is what was written before there were companions.
     """
-    document = json.loads(dump_ring(ring))
-    del document["companion"]
+    document = json.loads(dump_ring(replace(ring, companion={"a": 1})))
+    del document["companion"], document["cache_times"]
 
     opened = parse_ring(json.dumps({**document, "version": 1}).encode(), where="ring.jwe")
 
-    assert opened == ring
-    assert json.loads(dump_ring(opened))["version"] == 2
+    assert (opened.records, opened.companion) == (ring.records, {})

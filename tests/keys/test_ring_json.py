@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from keys import PrivateJWK, RingCorrupt, generate_key, revoke, rotate
+from keys import CacheTimes, KeyTimes, PrivateJWK, RingCorrupt, change_cache_times, generate_key, revoke, rotate
 from keys.ring_json import FORMAT_VERSION, dump_ring, parse_ring
 
 
@@ -40,7 +40,34 @@ def test_a_ring_is_written_one_way(written):
     Reading and writing again gives the same octets; the version stands in front.
     """
     assert dump_ring(parse_ring(written, where="ring.jwe")) == written
-    assert json.loads(written)["version"] == FORMAT_VERSION == 2
+    assert json.loads(written)["version"] == FORMAT_VERSION == 3
+
+
+def test_changed_cache_times_come_back(ring, now):
+    """
+    With the instant until when earlier ones count.
+    """
+    changed = change_cache_times(ring, now=now, times=KeyTimes(max_age_s=60))
+
+    assert parse_ring(dump_ring(changed), where="ring.jwe") == changed
+    assert changed.cache_times == CacheTimes(max_age_s=60, stale_if_error_s=120, earlier_until=now + 350)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_ring_that_does_not_say_how_long_it_was_cached_counts_with_the_most(ring, version):
+    """
+    It opens, and the next save writes the present version.
+    """
+    document = json.loads(dump_ring(ring))
+    del document["cache_times"]
+    if version == 1:
+        del document["companion"]
+
+    opened = parse_ring(json.dumps({**document, "version": version}).encode(), where="ring.jwe")
+
+    assert opened.records == ring.records
+    assert opened.cache_times == CacheTimes(max_age_s=3600, stale_if_error_s=3600, earlier_until=0)
+    assert json.loads(dump_ring(opened))["version"] == FORMAT_VERSION
 
 
 def test_private_parts_are_written_for_keys_that_sign_or_will(written):
@@ -61,11 +88,21 @@ def of(ring, state):
 
 
 DAMAGES = {
-    "version 3": lambda ring: ring.update(version=3),
+    "version 4": lambda ring: ring.update(version=4),
     "version 0": lambda ring: ring.update(version=0),
     "version 1 with a companion": lambda ring: ring.update(version=1),
-    "version is text": lambda ring: ring.update(version="2"),
+    "version 2 with cache times": lambda ring: ring.update(version=2),
+    "version is text": lambda ring: ring.update(version="3"),
     "companion missing": lambda ring: ring.pop("companion"),
+    "cache times missing": lambda ring: ring.pop("cache_times"),
+    "cache times are null": lambda ring: ring.update(cache_times=None),
+    "a cache time missing": lambda ring: ring["cache_times"].pop("max_age_s"),
+    "a cache time too many": lambda ring: ring["cache_times"].update(since=0),
+    "a cache time is true": lambda ring: ring["cache_times"].update(max_age_s=True),
+    "a cache time is text": lambda ring: ring["cache_times"].update(stale_if_error_s="60"),
+    "a cache time is too large": lambda ring: ring["cache_times"].update(stale_if_error_s=3601),
+    "the end of earlier ones is null": lambda ring: ring["cache_times"].update(earlier_until=None),
+    "the end of earlier ones is negative": lambda ring: ring["cache_times"].update(earlier_until=-1),
     "version true": lambda ring: ring.update(version=True),
     "version missing": lambda ring: ring.pop("version"),
     "unknown member": lambda ring: ring.update(extra=1),
@@ -131,6 +168,7 @@ def test_a_ring_with_one_thing_wrong_is_refused(damage, written):
         b'{"version":1e400}',
         b'{"version":' + b"1" * 5000 + b"}",
         b'{"version":2,"version":2,"workspace":"acme","records":[],"companion":{}}',
+        b'{"version":3,"workspace":"acme","records":[],"companion":{},"cache_times":{"max_age_s":1,"max_age_s":1}}',
     ],
 )
 def test_what_is_not_the_json_of_a_ring_is_refused(data):
