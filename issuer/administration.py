@@ -17,7 +17,7 @@ from keys import KeyRing, KeyTimes, inventory
 from .audit import Actor, Head, TrailDamaged, head_of
 from .audit.page import Page, Row
 from .audit.record import record_members
-from .key_changes import full_revocation, revocation, rotation
+from .key_changes import change_of_cache_times, full_revocation, revocation, rotation
 from .key_notices import key_notices
 from .ledger import Decide, Done
 from .mint_counts import Minted
@@ -138,7 +138,7 @@ class Administration:
             "active": ring.active.kid,
             "next_rotation_at": ring.next_rotation_at,
             "keys": inventory(ring, int(self._now())),
-            "notices": [*key_notices(self._workspace, ring)],
+            "notices": [*key_notices(self._workspace, ring, self._times, int(self._now()))],
         }
         return Told(members, _head(ring))
 
@@ -175,6 +175,15 @@ class Administration:
         """
         decide = partial(full_revocation, actor=actor, times=self._times, reason=reason)
         return await self._revoke(decide, lambda told: told["revoked"])
+
+    async def change_cache_times(self, actor: Actor) -> Told:
+        """
+        Let every instance serve the key set with the cache times that are configured here, as far as it is configured for them.
+
+        Raises:
+            TransitionRefused: when the clock is too far behind to tell until when the earlier ones count.
+        """
+        return await self._change(partial(change_of_cache_times, actor=actor, times=self._times))
 
     async def suspend(self, actor: Actor, target: Target, *, reason: str, until: int | None = None) -> Told:
         """

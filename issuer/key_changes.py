@@ -3,15 +3,15 @@ Changes of keys as a ledger carries them out: a step in the life of a key, its r
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, Final
 
-from keys import KeyRecord, KeyRing, KeyTimes, revoke, revoke_all, rotate
+from keys import KeyRecord, KeyRing, KeyTimes, change_cache_times, revoke, revoke_all, rotate
 
 from .audit import Actor, Entry
 from .ledger import Change
 
-__all__ = ["KeyChange", "full_revocation", "revocation", "rotation"]
+__all__ = ["KeyChange", "change_of_cache_times", "full_revocation", "revocation", "rotation"]
 
 KeyChange = Change[Mapping[str, Any]]
 """A change whose result is what an admin is told about it, as JSON."""
@@ -113,6 +113,21 @@ def full_revocation(ring: KeyRing, now: int, *, actor: Actor, times: KeyTimes, r
         after={**told, "pruned": _facts(done.pruned)},
     )
     return Change(ring=done.ring, entries=(entry,), result={**told, "notices": done.notices})
+
+
+def change_of_cache_times(ring: KeyRing, now: int, *, actor: Actor, times: KeyTimes) -> KeyChange:
+    """
+    Let the key set be served with the configured cache times; where it is already, nothing changes.
+
+    Raises:
+        ClockBehind: as `keys.change_cache_times` does.
+    """
+    changed = change_cache_times(ring, now=now, times=times)
+    if changed is ring:
+        return Change(ring=ring, entries=(), result={})
+    after = asdict(changed.cache_times)
+    entry = Entry(at=now, actor=actor, event="cache_times_changed", before=asdict(ring.cache_times), after=after)
+    return Change(ring=changed, entries=(entry,), result=after)
 
 
 def _facts(pruned: tuple[KeyRecord, ...]) -> list[Mapping[str, Any]]:

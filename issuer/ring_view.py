@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from keys import KeyRecord, KeyRing, LocalSigner, SelfTestFailed, Signer, State
+from keys import CacheTimes, KeyRecord, KeyRing, LocalSigner, SelfTestFailed, Signer, State
 from verifier.es256 import signature_is_valid
 from verifier.jwk import UnusableKeySet, parse_key_set
 
@@ -27,13 +27,14 @@ class RingView:
     """
     What a ring says between two instants: who signs, the key set as it is served, and for whom nothing is signed.
 
-    It holds from `valid_from` until just before `valid_until`, in epoch seconds: a retiring key leaves the key set without a
-    write.
+    The key set is served with `cache_times` at most: the ring counts with no more. The view holds from `valid_from` until just
+    before `valid_until`, in epoch seconds: a retiring key leaves the key set without a write.
     """
 
     kid: str
     signer: Signer
     jwks: Document
+    cache_times: CacheTimes
     suspensions: Suspensions
     revision: int
     valid_from: float
@@ -117,6 +118,7 @@ class AdoptedRing:
             kid=self.signer.kid,
             signer=self.signer,
             jwks=Document.of(body),
+            cache_times=self.ring.cache_times,
             suspensions=self.suspensions,
             revision=self.revision,
             valid_from=max((instant for instant in leaving if instant <= now), default=-math.inf),

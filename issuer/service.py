@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from keys import KeyTimes, SealingKeys
+from keys import KeysError, KeyTimes, SealingKeys
 
-from .audit import AuditError, RingOlderThanTrail
+from .audit import Actor, AuditError, RingOlderThanTrail
 from .id_tokens import IDTokens
 from .ledger import Ledger
 from .limits_memory import MemoryLimits
@@ -42,6 +42,7 @@ ReportFailure = Callable[[Exception], None]
 
 # Where the platform has it, the clock that also runs while the machine sleeps: a lease must not survive a suspension.
 _MONOTONIC: Final = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+_SERVICE: Final = Actor("service", "issuer")
 _LOG: Final = get_logger("issuer")
 _FAILURES: Final = frozenset(
     {
@@ -52,6 +53,7 @@ _FAILURES: Final = frozenset(
         "audit_note_failed",
         "audit_spill_failed",
         "audit_spilled",
+        "cache_times_failed",
         "configuration_refused",
         "key_age_alarm",
         "limits_failed",
@@ -190,6 +192,7 @@ async def _opened(
             store_now=store_now,
             report=report,
         )
+        await _change_cache_times(ring, offices[name], times)
     return Service(
         registry=registry,
         rings=rings,
@@ -229,6 +232,20 @@ async def _check_trail(workspace: str, ledger: Ledger) -> None:
         raise
     except AuditError as error:
         report("audit_check_failed", workspace=workspace, problem=error.code)
+
+
+async def _change_cache_times(ring: LiveRing, office: Office, times: KeyTimes) -> None:
+    """
+    Put the configured cache times into the ring before its key set is served; each start says once what they are.
+
+    Where that fails, nothing is served beyond what the ring counts with, and it goes on counting with that.
+    """
+    if ring.ring.cache_times.agree_with(times):
+        return
+    try:
+        await office.administration.change_cache_times(_SERVICE)
+    except KeysError as error:
+        report("cache_times_failed", workspace=ring.workspace, problem=error.code)
 
 
 def report(event: str, **facts: str | int | None) -> None:

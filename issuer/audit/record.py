@@ -40,6 +40,7 @@ Event = Literal[
     "keys_rotated",
     "key_revoked",
     "keys_revoked",
+    "cache_times_changed",
     "suspension_added",
     "suspension_lifted",
     "admin_called",

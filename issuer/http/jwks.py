@@ -11,7 +11,7 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from keys import KeyTimes
+from keys import CacheTimes, KeyTimes
 from verifier.fetch import JWKS_PATH
 
 from ..metrics import Metrics
@@ -29,9 +29,8 @@ def jwks_routes(
     workspace: Workspace, ring: LiveRing, *, times: KeyTimes, metrics: Metrics, now: Callable[[], float]
 ) -> tuple[HTTPRouteHandler, ...]:
     """
-    Build GET and HEAD of the key set; what may be cached for how long is what the waiting times of the keys count on.
+    Build GET and HEAD of the key set; it may be cached for as long as *times* say and the ring counts with.
     """
-    cache_control = f"public, max-age={times.max_age_s}, stale-if-error={times.stale_if_error_s}"
 
     async def key_set(request: Request[Any, Any, Any]) -> Response[bytes]:
         try:
@@ -39,6 +38,7 @@ def jwks_routes(
         except RingUnavailable:
             metrics.key_set_asked(workspace.name, "unavailable")
             raise
+        cache_control = _cache_control(times, view.cache_times)
         response = document_response(request, view.jwks, media_type=JWKS_MEDIA_TYPE, cache_control=cache_control)
         metrics.key_set_asked(workspace.name, "not_modified" if response.status_code == 304 else "full")
         return response
@@ -51,3 +51,10 @@ def jwks_routes(
         summary="The public keys",
         tag="keys",
     )
+
+
+def _cache_control(configured: KeyTimes, counted: CacheTimes) -> str:
+    # What the ring does not count with would make the bound of a revocation untrue, however long this instance is configured.
+    max_age_s = min(configured.max_age_s, counted.max_age_s)
+    stale_if_error_s = min(configured.stale_if_error_s, counted.stale_if_error_s)
+    return f"public, max-age={max_age_s}, stale-if-error={stale_if_error_s}"
