@@ -26,6 +26,19 @@ from verifier import (
 )
 from verifier.fetch import FetchResponse
 from verifier.protected_resource import protected_resource_metadata, protected_resource_metadata_url
+from verifier.step_up_client import (
+    APICall,
+    APIRequest,
+    APIResponse,
+    AsyncStepUpClient,
+    MintedToken,
+    SignInRequest,
+    StepUpClient,
+    StepUpError,
+    StepUpGuard,
+    StepUpReason,
+    TokenRequest,
+)
 
 ISSUER, AUDIENCE = "https://id.example.com/w/acme", "https://api.shop.example"
 METADATA = protected_resource_metadata_url(AUDIENCE)
@@ -178,3 +191,79 @@ def orchestrate(header: str) -> StepUp | None:
     step_up_required("gold")  # type: ignore[arg-type]
     demand = step_up_required(level="high", max_auth_age_seconds=300)
     return step_up_from_challenge(demand.challenge(realm="shop", resource_metadata=METADATA))
+
+
+def mint(request: TokenRequest) -> str | MintedToken:
+    """
+    Ask the issuer for a token.
+    """
+    assert_type(request.demand, StepUp | None)
+    return MintedToken("a.b.c", {"account": "shop:1"}) if request.action else "a.b.c"
+
+
+async def mint_awaited(request: TokenRequest) -> str:
+    """
+    Ask the issuer for a token, awaited.
+    """
+    return f"{request.audience}.b.c"
+
+
+def sign_in(request: SignInRequest) -> Literal["standard", "high"] | None:
+    """
+    Ask the customer.
+    """
+    return "high" if request.demand.level == "high" else None
+
+
+async def sign_in_awaited(request: SignInRequest) -> Literal["low", "standard", "high"] | None:
+    """
+    Ask the customer, awaited.
+    """
+    return sign_in(request)
+
+
+def said_yes(request: SignInRequest) -> bool:
+    """
+    Answer something else.
+    """
+    return request.demand.level is None
+
+
+def send(request: APIRequest) -> APIResponse:
+    """
+    Send by the orchestrator's own HTTP.
+    """
+    return APIResponse(200, (("Content-Type", "text/plain"),), request.url.encode())
+
+
+APIS = {AUDIENCE: "https://api.shop.example/v1"}
+client = StepUpClient(apis=APIS, mint=mint, sign_in=sign_in, send=send, guard=StepUpGuard(max_keys=10))
+StepUpClient(apis=APIS, mint=mint_awaited, sign_in=sign_in)  # type: ignore[arg-type]
+StepUpClient(apis=APIS, mint=mint, sign_in=said_yes)  # type: ignore[arg-type]
+StepUpClient(mint=mint, sign_in=sign_in)  # type: ignore[call-arg]
+awaiting = AsyncStepUpClient(apis=APIS, mint=mint_awaited, sign_in=sign_in_awaited)
+AsyncStepUpClient(apis=APIS, mint=mint, sign_in=sign_in_awaited)  # type: ignore[arg-type]
+
+
+async def cancel(arguments: Mapping[str, Any], key: str) -> StepUpReason | int:
+    """
+    Call an API that may demand a stronger sign-in.
+    """
+    call = APICall(
+        audience=AUDIENCE,
+        conversation="c-1",
+        method="POST",
+        path="/orders/A-1001/cancel",
+        action="cancel_order",
+        arguments=arguments,
+        idempotency_key=key,
+        present_level="standard",
+    )
+    APICall(audience=AUDIENCE, method="GET", path="/orders")  # type: ignore[call-arg]
+    call.path = "/other"  # type: ignore[misc]
+    try:
+        assert_type(client.call(call), APIResponse)
+        return (await awaiting.call(call)).status
+    except StepUpError as stopped:
+        assert_type(stopped.demand, StepUp)
+        return stopped.reason

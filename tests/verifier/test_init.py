@@ -29,7 +29,7 @@ def test_nothing_optional_comes_in():
     """
     Importing the verifier loads nothing of the extras and nothing of the service.
     """
-    program = "import sys, verifier; print(*sys.modules)"
+    program = "import sys, verifier, verifier.step_up_client, verifier.protected_resource; print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()
 
