@@ -20,6 +20,7 @@ __all__ = [
     "RedisTooOld",
     "RedisUnfit",
     "RedisVolatile",
+    "Remembering",
     "check_memory",
     "check_persistence",
     "check_version",
