@@ -27,7 +27,8 @@ ADMIN_SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
     "adminSecret": {
         "type": "http",
         "scheme": "basic",
-        "description": "Name and secret of an admin, each form-urlencoded first (RFC 6749 section 2.3.1).",
+        "description": "Name and secret of an admin, each form-urlencoded first (RFC 6749 section 2.3.1). After too many wrong "
+        "secrets the next wrong one is answered 429; the right one is accepted at any time.",
     },
     "adminAssertion": {
         "type": "http",
@@ -112,7 +113,7 @@ def answers(
     """
     Describe all answers: the one of success, and problems by status, with examples of those that say more than it.
     """
-    problems = problem_answers(400, 401, 403, 503, *statuses)
+    problems = problem_answers(400, 401, 403, 429, 503, *statuses)
     for status, each in problems.items():
         # Those who are not let in, and those whom the edge refuses before anybody looks who calls, do not learn it.
         if status not in _WITHOUT_HEAD:

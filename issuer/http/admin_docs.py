@@ -56,7 +56,6 @@ class RotateOperation(DocumentedOperation):
             409,
             413,
             422,
-            429,
             examples=(
                 *_REPEATED,
                 shown("idempotency-key-missing"),

@@ -45,6 +45,10 @@ else, `exp` at most 300 seconds ahead, `jti` used once). Each client is configur
 **Reads and writes**: without `authorization_details` the token is for reading. With them it stands for one action with its \
 arguments: it carries the action, the digest over the arguments and the idempotency key, and what confirmed it.
 
+**Limits**: a client has a rate, and each of its customers has one; a request counts when the client has proved who it is, \
+whatever the answer. Beyond a rate it is 429, and so is a secret that is wrong after too many others that were. The right one is \
+accepted at any time. `Retry-After` has the seconds after which the same is let in.
+
 **Errors** are RFC 6749 section 5.2 JSON for every status, and are never cached."""
 
 
