@@ -80,17 +80,19 @@ async def test_what_expired_is_dropped_and_nothing_else(store):
     assert await store.find(*WHO, alive, NOW + 9999) is not None
 
 
-async def test_a_conversation_is_remembered_from_its_last_sign_in_on(store):
+@pytest.mark.parametrize("lifetimes", [(60, 120), (120, 60)])
+async def test_a_conversation_is_remembered_as_long_as_its_longest_sign_in_asks(store, lifetimes):
     """
-    A step-up keeps it alive, though its first sign-in is long over.
+    Until then a different customer is told of the first one, and the same one is not.
     """
-    await store.add("acme", EVENT, NOW)
-    await store.add("acme", replace(EVENT, expires_at=NOW + 120), NOW + 50)
+    for lifetime in lifetimes:
+        await store.add("acme", replace(EVENT, expires_at=NOW + lifetime), NOW)
     late = NOW + 119 + CONVERSATION_MEMORY_S
 
+    _, same = await store.add("acme", replace(EVENT, expires_at=late + 60), late)
     _, second = await store.add("acme", replace(OTHER, expires_at=late + 60), late)
 
-    assert second.confirmed_after == late + 5
+    assert (same.confirmed_after, second.confirmed_after) == (None, late + 5)
 
 
 async def test_signing_in_and_out_leaves_nothing_behind(store):

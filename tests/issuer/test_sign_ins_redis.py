@@ -181,6 +181,39 @@ async def test_what_expired_is_cleaned_away_by_the_next(store, redis_server):
     assert all(value == handles for key, value in sets.items() if not key.endswith(b":c"))
 
 
+@pytest.mark.parametrize("limit", ["max_per_client", "max_per_customer"])
+async def test_what_expired_takes_no_room(connect, redis_server, limit):
+    """
+    Neither of the client nor of the customer, whose other sign-ins are alive.
+    """
+    store = RedisSignIns(connect(redis_server.url), BOTH, **{limit: 2})
+    first = await added(store)
+    await added(store, now=ENDS - 0.05)
+    assert await store.add("acme", EVENT, NOW) == "full"
+    await eventually(lambda: len([key for key in keys_of(redis_server) if b":r:" in key]) == 1)
+
+    second = await added(store)
+
+    assert await alive(store, first, second) == [True, True]
+    assert await store.add("acme", EVENT, NOW) == "full"
+
+
+async def test_a_conversation_that_is_forgotten_takes_no_room(connect, redis_server):
+    """
+    It makes way for another one.
+    """
+    store = RedisSignIns(connect(redis_server.url), BOTH, max_per_client=1)
+    for name in ("conv-1", "conv-2"):
+        _, sign_in = await store.add("acme", replace(EVENT, conversation=name), NOW)
+        await store.end(*WHO, sign_in.handle, NOW)
+    assert await store.add("acme", EVENT, NOW) == "full"
+    (remembered,) = [key for key in keys_of(redis_server) if key.endswith(b":c")]
+    with redis_server.client() as client:
+        client.zadd(remembered, {client.zrange(remembered, 0, 0)[0]: 1_000})
+
+    assert await alive(store, await added(store)) == [True]
+
+
 async def test_a_logout_cleans_what_expired(store, redis_server):
     """
     What is gone already is not counted, and leaves the sets.
@@ -293,6 +326,20 @@ async def test_instances_that_know_one_key_each_are_put_right_by_one_that_knows_
     third = await both.add("acme", replace(OTHER, level="high"), NOW + 60)
 
     assert await alive(both, *ids, third[0]) == [False, True, True]
+
+
+async def test_what_one_key_alone_remembers_counts_for_both(build):
+    """
+    Of two instants the later one is the customer's.
+    """
+    other, alone = build(SealingKeys(OLD)), build(SealingKeys(NEW))
+    await added(other, OTHER)
+    await added(alone, EVENT)
+    await added(alone, OTHER, NOW + 10)
+
+    _, third = await build(BOTH).add("acme", OTHER, NOW + 60)
+
+    assert third.confirmed_after == NOW + 15
 
 
 async def test_what_was_sealed_for_another_place_does_not_open(store, redis_server):
