@@ -62,8 +62,8 @@ async def round_trip(
     # socket to the garbage collector.
     limits = httpx2.Timeout(None, connect=_CONNECT_SHARE * deadline_s)
     lines = _OWN_HEADERS | {name.lower(): value for name, value in headers.items()}
-    request = httpx2.Request(method, url, headers=lines, content=content, extensions={"timeout": limits.as_dict()})
     try:
+        request = httpx2.Request(method, url, headers=lines, content=content, extensions={"timeout": limits.as_dict()})
         async with asyncio.timeout(deadline_s):
             context = await asyncio.to_thread(new_ssl_context) if ssl_context is None else ssl_context
             # A transport and not a client, which logs every URL, and a path may name a customer.
@@ -75,7 +75,7 @@ async def round_trip(
                 return response.status_code, tuple(response.headers.multi_items()), body
     except TimeoutError:
         raise RoundTripError("no complete answer in time") from None
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise RoundTripError(type(error).__name__) from error
 
 

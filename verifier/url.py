@@ -42,6 +42,8 @@ def check_url(url: str) -> None:
         raise ValueError(
             "a URL is https, with a host in lower case, and without user, query, fragment or slash at the end"
         )
+    if match["host"].startswith("[") and not _is_ipv6(match["host"][1:-1]):
+        raise ValueError("between brackets stands an IPv6 address")
     if match["port"] is not None and not 1 <= int(match["port"]) <= 65535:
         raise ValueError("a port is a number from 1 to 65535")
     if match["scheme"] == "http" and not is_loopback(match["host"]):
@@ -69,6 +71,14 @@ def check_path(path: str) -> None:
     segments = [segment.partition(";")[0] for segment in re.split(r"[/\\]", decoded)]
     if not {".", ".."}.isdisjoint(segments) or "//" in match["path"] or _CONTROL.search(decoded):
         raise ValueError("a path has no empty or dot segments and no control characters, encoded or not")
+
+
+def _is_ipv6(address: str) -> bool:
+    try:
+        ipaddress.IPv6Address(address)
+    except ValueError:
+        return False
+    return True
 
 
 def _decoded(path: str) -> str:

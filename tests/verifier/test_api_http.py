@@ -139,6 +139,15 @@ def test_what_is_no_answer(send, raw_server, answer):
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("url", ["https://[1]/", "https://a b/", "ftp://127.0.0.1/", "/orders", "https://"])
+def test_a_url_that_leads_nowhere(send, url):
+    """
+    It is no answer, like everything else that brings none.
+    """
+    with pytest.raises(SendError):
+        send(APIRequest(method="GET", url=url, headers={}, content=None))
+
+
 def test_the_deadline_is_one_for_the_whole_call(send, raw_server):
     """
     An API that is never silent for long is given up all the same.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verifier.url import check_path
+from verifier.url import check_path, check_url
 
 BASE = "https://api.shop.example/v1"
 
@@ -61,6 +61,17 @@ def test_a_path_that_could_lead_elsewhere(path):
     """
     with pytest.raises(ValueError):
         check_path(path)
+
+
+@pytest.mark.parametrize("host", ["[::1::]", "[:::]", "[1]", "[fe80::1.2]", "[]", "[::1"])
+def test_brackets_hold_an_address(host):
+    """
+    What looks like an IPv6 address and is none is found where it is configured, not where it is asked.
+    """
+    check_url("https://[2001:db8::ffff:1.2.3.4]:8443/v1")
+
+    with pytest.raises(ValueError):
+        check_url(f"https://{host}")
 
 
 @pytest.mark.parametrize("path", [None, 5, b"/orders"])
