@@ -9,7 +9,7 @@ of microseconds; only their differences matter.
 import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 __all__ = [
@@ -67,17 +67,13 @@ class Rate:
 
     interval_us: int
     burst: int
+    window_us: int = field(init=False)
+    """How long it takes until all of the burst is there again."""
 
     def __post_init__(self) -> None:
         if self.interval_us < 1 or self.burst < 1:
             raise ValueError("a rate has a positive interval and burst")
-
-    @property
-    def window_us(self) -> int:
-        """
-        How long it takes until all of the burst is there again.
-        """
-        return self.interval_us * self.burst
+        object.__setattr__(self, "window_us", self.interval_us * self.burst)
 
     @classmethod
     def of(cls, count: int, *, per_s: int, burst: int) -> "Rate | None":
@@ -97,14 +93,14 @@ class Rates:
     customer: Rate | None = Rate(500_000, 120)
     wrong_secrets: int = 10
 
-    def concerning(self, customer: object | None) -> tuple[tuple[LimitName, Rate], ...]:
+    def concerning(self, *, customer: bool) -> tuple[tuple[LimitName, Rate], ...]:
         """
-        Return those that a request is limited by; without a *customer* there is none for it.
+        Return those that limit a request; only where the *customer* is known there may be one for it.
         """
         found: list[tuple[LimitName, Rate]] = []
         if self.client is not None:
             found.append(("client", self.client))
-        if self.customer is not None and customer is not None:
+        if self.customer is not None and customer:
             found.append(("customer", self.customer))
         return tuple(found)
 

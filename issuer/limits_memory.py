@@ -30,7 +30,7 @@ class MemoryLimits:
     Wrong secrets, which anybody can send, take no room of requests. When there is no room for another one, it is over the limit.
     """
 
-    __slots__ = ("_guesses", "_monotonic", "_most", "_rates", "_requests")
+    __slots__ = ("_concerning", "_guesses", "_monotonic", "_most", "_requests")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class MemoryLimits:
         """
         Count clients and customers, at most *max_requesters* at a time, and names and networks, at most *max_guessed*.
         """
-        self._rates = rates
+        self._concerning = {is_known: rates.concerning(customer=is_known) for is_known in (True, False)}
         self._most = rates.wrong_secrets
         self._monotonic = monotonic
         self._requests = _Instants[tuple[str, ...]](max_requesters)
@@ -56,12 +56,12 @@ class MemoryLimits:
         Raises:
             LimitsFull: when it cannot be counted.
         """
+        concerning = self._concerning[customer is not None]
+        if not concerning:
+            return None
         now = self._now()
         self._requests.drop_past(now)
         keys = {"client": (workspace, client_id), "customer": (workspace, client_id, *(customer or ()))}
-        concerning = self._rates.concerning(customer)
-        if not concerning:
-            return None
         used = after_request(now, [(limit, rate, self._requests.end(keys[limit])) for limit, rate in concerning])
         if isinstance(used, Over):
             return used

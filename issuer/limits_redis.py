@@ -86,7 +86,7 @@ class RedisLimits:
         """
         Count a request.
         """
-        concerning = self._rates.concerning(customer)
+        concerning = self._rates.concerning(customer=customer is not None)
         if not concerning:
             return None
         client = b"cc:l:{%b}" % hashed(self._key, workspace, client_id)

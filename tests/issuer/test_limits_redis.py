@@ -163,7 +163,7 @@ def test_the_script_decides_as_the_function_does(redis_server, moves):
         for who, customer, step in moves:
             now += step
             keys = [f"client-{who}", f"customer-{who}-{customer}"][: 2 if customer else 1]
-            concerning = both.concerning(customer or None)
+            concerning = both.concerning(customer=customer > 0)
             expected = after_request(now, [(n, r, ends.get(k, 0)) for k, (n, r) in zip(keys, concerning, strict=True)])
             numbers = [number for _, rate in concerning for number in (rate.interval_us, rate.window_us)]
             over, wait = client.eval(script, len(keys), *keys, *numbers, now // SECOND_US, now % SECOND_US)
