@@ -80,7 +80,20 @@ async def test_what_expired_is_dropped_and_nothing_else(store):
     assert await store.find(*WHO, alive, NOW + 9999) is not None
 
 
-@pytest.mark.parametrize("lifetimes", [(60, 120), (120, 60)])
+async def test_what_expired_takes_no_room():
+    """
+    From its expiry on there is room for the next.
+    """
+    store = MemorySignIns(SEALING, max_per_client=1)
+    await store.add("acme", EVENT, NOW)
+
+    later = replace(EVENT, expires_at=NOW + 120)
+
+    assert await store.add("acme", later, NOW + 59.9) == "full"
+    assert await store.add("acme", later, NOW + 60) != "full"
+
+
+@pytest.mark.parametrize("lifetimes", [(60, 120), (60, 120, 60)])
 async def test_a_conversation_is_remembered_as_long_as_its_longest_sign_in_asks(store, lifetimes):
     """
     Until then a different customer is told of the first one, and the same one is not.

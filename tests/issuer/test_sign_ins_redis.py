@@ -601,6 +601,26 @@ def cluster(start_redis):
     return server
 
 
+class Silent:
+    """
+    A connection that must not be used.
+    """
+
+    where = "redis://silent"
+
+
+@pytest.mark.parametrize("text", ["", "A" * 23, "A" * 42 + "B", "*" * 22, "A:r:" + "A" * 18, "x" * 100_000])
+async def test_what_can_be_no_sign_in_is_not_asked_for(text):
+    """
+    Redis never sees a text that somebody made up.
+    """
+    store = RedisSignIns(Silent(), BOTH)
+
+    assert await store.find(*WHO, text, NOW) is None
+    assert await store.describe(*WHO, text, NOW) is None
+    assert await store.end(*WHO, text, NOW) is False
+
+
 async def test_a_cluster_keeps_sign_ins(connect, cluster):
     """
     Every operation works where keys have slots.
