@@ -5,7 +5,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 CONFIG := .dev/customer-context.toml
 
-.PHONY: help demo test lint format serve bench openapi interop fuzz soak replaysoak lock venv
+.PHONY: help demo test lint format serve bench signinbench openapi interop fuzz soak replaysoak lock venv
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -39,6 +39,9 @@ serve: venv ## run the service on loopback with a development configuration in .
 bench: venv ## minting and verifying against raw ECDSA, requests a second, and replay stores against raw SET
 	@$(BIN)/python tests/bench/bench.py
 	@$(BIN)/python tests/bench/replay.py
+
+signinbench: venv ## minting from a sign-in beside npm's oidc-provider; needs wrk, and node with what interop installs
+	@$(BIN)/python tests/bench/sign_ins.py
 
 openapi: venv ## write openapi/openapi.json from the code
 	@$(BIN)/python -m issuer.openapi openapi/openapi.json

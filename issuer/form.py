@@ -84,7 +84,11 @@ def form_decode(octets: bytes) -> str:
     Raises:
         ValueError: for malformed percent-encoding, octets outside ASCII, octets that do not decode as UTF-8, and NUL.
     """
-    if not octets.isascii() or _MALFORMED_PERCENT.search(octets):
+    if not octets.isascii():
+        raise ValueError("not form-encoded")
+    if b"%" not in octets and b"+" not in octets and b"\x00" not in octets:
+        return octets.decode("ascii")
+    if _MALFORMED_PERCENT.search(octets):
         raise ValueError("not form-encoded")
     text = unquote_to_bytes(octets.replace(b"+", b" ")).decode("utf-8")
     if "\x00" in text:

@@ -13,6 +13,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
@@ -31,6 +32,7 @@ FIELDS: Final = frozenset(
         "acr",
         "action",
         "action_digest",
+        "address",  # that the service listens at
         "admin",
         "agent",
         "audience",
@@ -40,19 +42,25 @@ FIELDS: Final = frozenset(
         "customer_hash",  # keyed; the id itself never
         "duration_ms",
         "error",
+        "handle",  # of a sign-in, for URLs; it opens nothing
         "head",  # of an audit trail
         "jti",
+        "keys",  # the place of the key rings, without credentials
         "kid",
         "problem",
         "reason",
         "revision",
         "route",  # the template of a route; a path as sent may hold anything
         "scope",
+        "sign_ins",  # how many
         "since",
         "source",  # the address of the peer that an admin call came from
+        "state",  # the place of what is remembered between requests, without credentials
         "status",
         "suspension",
         "where",  # the place of a store, without credentials
+        "worker",  # the number of a process among those of one service
+        "workers",
         "workspace",
     }
 )
@@ -66,19 +74,24 @@ _MAX_INTEGER: Final = 2**63
 _MAX_CAUSES: Final = 8
 _MAX_FRAMES: Final = 6
 # A JWS or JWE begins with the base64url of `{"`; cut short, it is still recognised by that.
-_TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}")
+_TOKEN_BEGINS: Final = "eyJ"
+_TOKEN: Final = re.compile(_TOKEN_BEGINS + r"[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}")
 _CREDENTIALS: Final = re.compile(r"(?i)\b(basic|bearer)\s+[A-Za-z0-9+/=_~.%-]{4,}")
 
 
-def configure_logging(level: LogLevel, *, json: bool, stream: TextIO | None = None) -> None:
+def configure_logging(level: LogLevel, *, json: bool, stream: TextIO | None = None, worker: int | None = None) -> None:
     """
     Send every event of *level* and above to *stream*, standard error by default: as JSON, or as text for a person.
+
+    Where several processes log, *worker* is the number of this one, and stands in every line.
 
     Other libraries are heard from `info` on, whatever *level* says: authlib's debugging would print requests. There is no access
     log; the metrics count requests. Calling it again replaces what an earlier call set up.
     """
     handler = _Handler(sys.stderr if stream is None else stream)
-    handler.setFormatter(ProcessorFormatter(processors=_rendering(json=json), foreign_pre_chain=[_foreign, _admitted]))
+    handler.setFormatter(
+        ProcessorFormatter(processors=_rendering(worker, json=json), foreign_pre_chain=[_foreign, _admitted])
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -122,15 +135,20 @@ class _Handler(logging.StreamHandler[TextIO]):
             return
 
 
-def _rendering(*, json: bool) -> list[Processor]:
+def _rendering(worker: int | None, *, json: bool) -> list[Processor]:
     render = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=False)
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    return [_named, ProcessorFormatter.remove_processors_meta, stamp, cast("Processor", render)]
+    named: Processor = _named if worker is None else partial(_named_of_worker, worker)
+    return [named, ProcessorFormatter.remove_processors_meta, stamp, cast("Processor", render)]
 
 
 def _named(_logger: object, _method: str, event: EventDict) -> EventDict:
     record: logging.LogRecord = event["_record"]
     return {**event, "logger": _safe(record.name)}
+
+
+def _named_of_worker(worker: int, logger: object, method: str, event: EventDict) -> EventDict:
+    return {"worker": worker, **_named(logger, method, event)}
 
 
 def _foreign(_logger: object, _method: str, event: EventDict) -> EventDict:
@@ -171,10 +189,18 @@ def _kind(value: object) -> str:
 
 
 def _safe(text: str) -> str:
-    text = _TOKEN.sub("[token]", text[:_MAX_SCANNED])
+    text = text[:_MAX_SCANNED]
+    if _TOKEN_BEGINS in text:
+        text = _TOKEN.sub("[token]", text)
+    if text.isprintable() and " " not in text:
+        # One word, as almost every value is: no credentials, which are two, and nothing to write otherwise.
+        return _cut(text)
     text = _CREDENTIALS.sub(r"\1 [credentials]", text)
-    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
-    return shown if len(shown) <= _MAX_LENGTH else f"{shown[:_MAX_LENGTH]}..."
+    return _cut("".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
 
 
 def _exceptions(exc_info: object) -> list[str]:

@@ -7,6 +7,7 @@ a proxy says.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
@@ -76,6 +77,8 @@ def _hop(text: str) -> _Address | None:
     return None if found is None else _address(found[1] or found[2] or found[3])
 
 
+# Most requests come from few addresses, and taking one apart costs as much as all the rest of this.
+@lru_cache(maxsize=1024)
 def _address(text: str) -> _Address | None:
     try:
         # The name of an interface says where a link-local address was met, and no more.
