@@ -54,7 +54,7 @@ FIELDS: Final = frozenset(
         "scope",
         "sign_ins",  # how many
         "since",
-        "source",  # the address of the peer that an admin call came from
+        "source",  # the address that a request came from, as the network and trusted proxies tell
         "state",  # the place of what is remembered between requests, without credentials
         "status",
         "suspension",

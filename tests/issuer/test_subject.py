@@ -127,7 +127,7 @@ def test_a_client_may_bring_the_kinds_it_is_listed_with(site):
         ("missing:subject_token", {"subject_token": None}),
         ("missing:subject_token", {"subject_token": ""}),
         ("missing:subject_token_type", {"subject_token_type": None}),
-        ("subject_token:token_type", {"subject_token_type": ID_TOKEN_TYPE}),
+        ("subject_token:token_type", {"subject_token_type": "urn:ietf:params:oauth:token-type:saml2"}),
         ("subject_token:malformed", {"subject_token": "opaque"}),
         ("actor_token:pair", {"actor_token": "x"}),
         ("actor_token:pair", ACTOR_TOKEN_TYPE),
