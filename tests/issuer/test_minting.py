@@ -222,3 +222,13 @@ def test_what_another_customer_confirmed_is_not_minted(exchange, confirmed_at, m
         "invalid_authorization_details",
         "confirmation:other_customer",
     )
+
+
+def test_what_nobody_is_asked_about_needs_no_later_instant(exchange):
+    """
+    An action that is minted without a confirmation is none of the customer before, so it does not wait for the seconds after.
+    """
+    subject = replace(SUBJECT, confirmed_after=NOW + 5)
+    action = replace(ACTION, confirmed_by="none", confirmed_at=None)
+
+    assert claims_of(exchange, subject=subject, action=action, confirmed_at=NOW).action is not None
