@@ -46,7 +46,8 @@ def key_times(settings: Settings) -> KeyTimes:
     """
     Return the waiting times of keys that follow from how long readers may keep a key set.
 
-    They hold for what is decided from now on; instants that are already stored on keys stay as they are.
+    They hold for what is decided from now on, together with what the ring says about how it was served; instants that are
+    already stored on keys stay as they are.
     """
     return KeyTimes(max_age_s=settings.jwks.max_age_s, stale_if_error_s=settings.jwks.stale_if_error_s)
 
