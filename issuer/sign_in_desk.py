@@ -152,6 +152,7 @@ class SignInDesk:
     ) -> SignInEvent:
         try:
             verified = await self._events.sign_in(id_token, client=client, nonce=nonce, now=now)
+            await self._events.use_up(verified)
         except IDTokenRefused as refused:
             raise SignInRefused("id_token", f"id_token:{refused.reason}") from None
         except (ProviderUnavailable, CannotTell) as unknown:

@@ -2,7 +2,8 @@
 An ID token becomes the event it tells of: this customer signed in, this well, at this time. Once, and so does its nonce.
 
 What a token says is held against its connection in `id_tokens`; here it is used up, wherever it was brought to: recorded as a
-sign-in or exchanged at once.
+sign-in or exchanged at once. Reading it is one step and using it up another, so that a request may be refused for something else
+in between and the customer need not sign in again.
 """
 
 from hashlib import sha256
@@ -50,20 +51,27 @@ class SignInEvents:
 
     async def sign_in(self, token: str, *, client: Client, nonce: str | None, now: float) -> VerifiedIDToken:
         """
-        Read an ID token that *client* brings, with the nonce it was asked for with.
+        Read an ID token that *client* brings, with the nonce it was asked for with; nothing may be done before `use_up`.
 
         Raises:
-            IDTokenRefused: for one that is not acceptable, `used` or `nonce_used` among the reasons.
+            IDTokenRefused: for one that is not acceptable.
             ProviderUnavailable: when the keys of its provider are out of reach.
-            CannotTell: when it is not known whether it was used before.
         """
-        verified = await self._tokens.verify(token, client=client, nonce=nonce, now=now)
+        return await self._tokens.verify(token, client=client, nonce=nonce, now=now)
+
+    async def use_up(self, verified: VerifiedIDToken) -> None:
+        """
+        Use up an ID token and its nonce.
+
+        Raises:
+            IDTokenRefused: `used` or `nonce_used`.
+            CannotTell: when it is not known whether they were used before; they may be used up then.
+        """
         scope = f"{verified.provider.issuer} {verified.audience}"
         await self._use(scope, verified.once, verified.expires_at, verified.iat, reason="used")
-        if nonce is not None:
-            once = f"nonce {sha256(nonce.encode()).hexdigest()}"
+        if verified.nonce is not None:
+            once = f"nonce {sha256(verified.nonce.encode()).hexdigest()}"
             await self._use(scope, once, ceil(verified.iat) + _NONCE_S, verified.iat, reason="nonce_used")
-        return verified
 
     async def sign_out(self, token: str, now: float) -> VerifiedLogoutToken:
         """

@@ -13,6 +13,7 @@ from verifier.levels import Level, is_level, satisfies
 from .assertions import ACTOR_TOKEN, SUBJECT_TOKEN, Assertion, AssertionKind, AssertionRefused, verify_assertion
 from .errors import TokenRefused, invalid_request
 from .form import Form
+from .id_token import VerifiedIDToken
 from .registry import Client, Workspace
 
 __all__ = ["JWT_TOKEN_TYPE", "Subject", "read_actor_chain", "read_asserted_subject"]
@@ -27,7 +28,7 @@ class Subject:
 
     `namespace` is the identity namespace `sub` belongs to; `expires_at` bounds every token minted from it (epoch seconds).
     `connection` is the only one it holds for, None where the namespace alone decides. Nothing that was confirmed up to
-    `confirmed_after` is minted, because somebody else was signed in then.
+    `confirmed_after` is minted, because somebody else was signed in then. `id_token` is still to be used up, if it was brought.
     """
 
     sub: str = field(repr=False)
@@ -40,6 +41,7 @@ class Subject:
     may_act: str | None = None
     connection: str | None = None
     confirmed_after: int | None = None
+    id_token: VerifiedIDToken | None = field(default=None, repr=False)
 
 
 def read_asserted_subject(token: str, client: Client, workspace: Workspace, now: float) -> Subject:

@@ -51,7 +51,7 @@ class Subjects:
 
     async def read(self, form: Form, client: Client, now: float) -> Subject:
         """
-        Verify the subject token of a request; an ID token is used up by that.
+        Verify the subject token of a request; an ID token is still to be used up.
 
         Raises:
             TokenRefused: `invalid_request` for a token that is missing or unacceptable; `unauthorized_client` for a kind of
@@ -69,6 +69,26 @@ class Subjects:
             )
         return await self._readers[kind](token, form, client, now)
 
+    async def use_up(self, subject: Subject) -> None:
+        """
+        Use up the ID token that a subject came with, if it did.
+
+        Raises:
+            TokenRefused: `invalid_request` when it was used before, `temporarily_unavailable` when that cannot be told.
+        """
+        if subject.id_token is None:
+            return
+        try:
+            await self._events.use_up(subject.id_token)
+        except IDTokenRefused as refused:
+            raise _refused(refused) from None
+        except CannotTell as unknown:
+            raise temporarily_unavailable(
+                "The service cannot tell whether the ID token was used.",
+                reason="id_token:cannot_tell",
+                problem=unknown.problem,
+            ) from None
+
     async def _asserted(self, token: str, _form: Form, client: Client, now: float) -> Subject:
         return read_asserted_subject(token, client, self._workspace, now)
 
@@ -76,16 +96,10 @@ class Subjects:
         try:
             verified = await self._events.sign_in(token, client=client, nonce=form.get("nonce"), now=now)
         except IDTokenRefused as refused:
-            raise invalid_request("The ID token is not acceptable.", reason=f"id_token:{refused.reason}") from None
+            raise _refused(refused) from None
         except ProviderUnavailable:
             raise temporarily_unavailable(
                 "The keys of the identity provider are out of reach right now.", reason="id_token:keys_unavailable"
-            ) from None
-        except CannotTell as unknown:
-            raise temporarily_unavailable(
-                "The service cannot tell whether the ID token was used.",
-                reason="id_token:cannot_tell",
-                problem=unknown.problem,
             ) from None
         return Subject(
             sub=verified.sub,
@@ -94,6 +108,7 @@ class Subjects:
             acr=verified.level,
             auth_time=verified.auth_time,
             expires_at=verified.exp,
+            id_token=verified,
         )
 
     async def _sign_in(self, token: str, _form: Form, client: Client, now: float) -> Subject:
@@ -111,3 +126,7 @@ class Subjects:
             expires_at=found.expires_at,
             confirmed_after=found.confirmed_after,
         )
+
+
+def _refused(refused: IDTokenRefused) -> TokenRefused:
+    return invalid_request("The ID token is not acceptable.", reason=f"id_token:{refused.reason}")

@@ -2,7 +2,8 @@
 One workspace's token endpoint, without HTTP (RFC 6749 section 3.2, RFC 8693).
 
 Order of checks: media type, size, form, repeated parameters, client authentication, assertion used once, grant type, grant,
-limits, suspensions, idempotency key. A request whose grant is refused counts for its client all the same.
+limits, suspensions, ID token used once, idempotency key. A request whose grant is refused counts for its client all the same, and
+uses no ID token up; what stands under an idempotency key is looked at last, since nothing is recorded for an ID token of before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -143,6 +144,7 @@ class TokenEndpoint:
             raise _no_key() from None
         if (suspension := view.suspensions.find(exchange.suspendable(), self._now())) is not None:
             raise suspended(suspension.target.kind, suspension.id)
+        await self._subjects.use_up(exchange.subject)
         confirmed_at = None if exchange.action is None else await self._claim(exchange, exchange.action)
         claims = token_claims(exchange, issuer=self._workspace.issuer, now=self._now(), confirmed_at=confirmed_at)
         minted = await mint(claims, view.signer)

@@ -64,7 +64,8 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
     "subject_token": _parameter(
         "Who the customer is. A `jwt` is of `typ` `caplo-subject+jwt`, signed with a key of the client's `subject_jwks`: `iss` "
         "the client id, `sub` the customer, `namespace`, `aud` this issuer, `acr`, `auth_time`, `act`, `iat`, `exp`, `jti`. As "
-        "`id_token` one that an identity provider issued to this client, used once. As `sign-in` the id of a recorded sign-in."
+        "`id_token` one that an identity provider issued to this client, used up by the request that "
+        "gets a token. As `sign-in` the id of a recorded sign-in."
     ),
     "subject_token_type": _parameter("What the subject token is.", enum=[JWT_TOKEN_TYPE, ID_TOKEN_TYPE, SIGN_IN_TYPE]),
     "nonce": _parameter("With an ID token that carries one: the nonce it was asked for with."),

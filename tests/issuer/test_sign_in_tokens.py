@@ -2,10 +2,14 @@
 Tokens for customers who signed in at an identity provider: the event decides who, how well and when, and nothing else does.
 """
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 
+from issuer.limits import Rate, Rates
+from issuer.limits_memory import MemoryLimits
+from issuer.suspensions import Suspension, Suspensions, Target, ring_with_suspensions
 from verifier.claims import CONFIRMATION_LIFETIME_S
 
 from .signed_in import SignedIn, with_provider
@@ -54,6 +58,81 @@ def test_an_id_token_is_exchanged_once(signed_in):
 
     assert again.refusal == (400, "invalid_request", "id_token:used")
     assert (recorded_later[0], recorded_later[2]["reason"]) == (400, "used")
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"resource": BANK}, "target:not_allowed"),
+        ({"scope": "accounts:read"}, "scope:not_allowed"),
+        ({"actor_token": "x"}, "actor_token:pair"),
+        ({"authorization_details": "[]"}, "action:count"),
+        ({"max_age": "soon"}, "max_age:form"),
+        ({"acr_values": "high"}, "authentication:unmet"),
+    ],
+)
+def test_a_request_that_is_refused_uses_no_id_token_up(bad, reason, signed_in):
+    """
+    The customer does not sign in again because of a mistake in the request: sent again without it, it is granted, and once.
+    """
+    token = signed_in.id_token(nonce="n-1")
+
+    refused = signed_in.exchange(token, nonce="n-1", **bad)
+    mended = [signed_in.exchange(token, nonce="n-1") for _ in range(2)]
+
+    assert refused.reason == reason
+    assert [answer.reason for answer in mended] == [None, "id_token:used"]
+
+
+def test_an_id_token_is_used_up_behind_limits_and_suspensions(signed_in):
+    """
+    Whoever has to wait, and who is cut off for some time, comes again with the same ID token.
+    """
+    signed_in.state.limits = MemoryLimits(Rates(client=Rate(1_000_000, 1), customer=None), signed_in.monotonic)
+    assert signed_in.exchange().status == 200
+    token = signed_in.id_token()
+
+    waits = signed_in.exchange(token)
+    signed_in.lift_limits()
+    suspend(signed_in, Target("customer", CUSTOMER, "shop-login"), until=NOW + 10)
+    cut_off = signed_in.exchange(token)
+    signed_in.clock.at = NOW + 10
+
+    assert (waits.reason, cut_off.reason) == ("limit:client", "suspended:customer")
+    assert signed_in.exchange(token).status == 200
+
+
+def suspend(site, *targets, until=None):
+    suspensions = (
+        Suspension(id=f"sus-{at}", target=target, reason="leaked", at=NOW - 10, until=until)
+        for at, target in enumerate(targets)
+    )
+    store = site.ring_stores["root"]
+    store.ring, store.revision = ring_with_suspensions(store.ring, Suspensions(tuple(suspensions))), store.revision + 1
+    asyncio.run(site.service.rings["root"].poll())
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        (Target("customer", CUSTOMER, "shop-login"), "access_denied"),
+        (Target("client", "orc_basic"), "unauthorized_client"),
+    ],
+    ids=["customer", "client"],
+)
+def test_who_is_suspended_may_sign_in_and_gets_no_token(target, error, signed_in):
+    """
+    A suspension holds at the mint, for whatever kind of subject token: sign-ins are recorded, shown and ended as ever.
+    """
+    before = recorded(signed_in)
+    suspend(signed_in, target, until=NOW + 60)
+
+    during = recorded(signed_in)
+    answers = [signed_in.ask_with(before), signed_in.ask_with(during), signed_in.exchange()]
+    signed_in.clock.at = NOW + 60
+
+    assert {answer.refusal for answer in answers} == {(400, error, f"suspended:{target.kind}")}
+    assert [signed_in.ask_with(each).status for each in (before, during)] == [200, 200]
 
 
 def test_a_sign_in_serves_many_requests(signed_in):
