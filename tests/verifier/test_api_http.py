@@ -188,8 +188,11 @@ def test_certificates_are_verified_unless_told_whom_to_trust(raw_server):
     """
     A server without TLS behind an https URL is no answer; the usual authorities are trusted where no context is given.
     """
-    port = raw_server.start(Answering(b"HTTP/1.1 200 X\r\nContent-Length: 0\r\n\r\n"))
-    request = APIRequest(method="GET", url=f"https://127.0.0.1:{port}/", headers={}, content=None)
+
+    async def plain(_reader, writer):
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Length: 0\r\n\r\n")
+
+    request = APIRequest(method="GET", url=f"https://127.0.0.1:{raw_server.start(plain)}/", headers={}, content=None)
 
     with pytest.raises(SendError):
         HTTPSend()(request)
