@@ -3,22 +3,28 @@ Prometheus metrics of the service, in a registry of its own.
 
 Label values come from configuration and from closed lists of ours, never from a request, so that nobody outside can add series or
 place text in them. The state of the rings is read when the metrics are asked for.
+
+Where several processes serve, each of them answers with what all have counted together, those that have ended included. What a
+ring looks like is no count: there every process shows its own view of what they share.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Final, Literal
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, values
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from keys import STATES
 
 from .rings import RingStatus
 
-__all__ = ["CONTENT_TYPE", "KeySetResult", "Metrics", "MintKind"]
+__all__ = ["CONTENT_TYPE", "KeySetResult", "Metrics", "MintKind", "shared_metrics"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 """The text format that every Prometheus and agent reads, in UTF-8."""
@@ -30,6 +36,7 @@ KeySetResult = Literal["full", "not_modified", "unavailable"]
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0)
+_RESERVED_OCTETS: Final = 256 * 1024
 
 
 class Metrics:
@@ -37,11 +44,15 @@ class Metrics:
     What the service counts. Safe to use from any thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counted: Collector | None = None) -> None:
         """
         Start from zero, in a registry of its own: nothing that another library counts gets in.
+
+        *counted* gives what all processes have counted, where that is more than what this one has.
         """
-        registry = self._registry = CollectorRegistry()
+        registry = CollectorRegistry()
+        self._counted: Collector = registry if counted is None else counted
+        self._seen_failures: dict[str, int] = {}
         self._mints = Counter(
             "customer_context_mints", "Tokens minted.", ("workspace", "audience", "kind"), registry=registry
         )
@@ -60,6 +71,9 @@ class Metrics:
             ("route",),
             buckets=_BUCKETS,
             registry=registry,
+        )
+        self._ring_failures = Counter(
+            "customer_context_ring_poll_failures", "Looks at the store that failed.", ("workspace",), registry=registry
         )
 
     def minted(self, workspace: str, audience: str, kind: MintKind) -> None:
@@ -91,7 +105,37 @@ class Metrics:
         """
         Write everything, with the state that *rings* are in now, in the text format named by `CONTENT_TYPE`.
         """
-        return generate_latest(self._registry) + generate_latest(_Rings(tuple(rings)))
+        statuses = tuple(rings)
+        for status in statuses:
+            seen = self._seen_failures.get(status.workspace, 0)
+            self._ring_failures.labels(status.workspace).inc(status.failures - seen)
+            self._seen_failures[status.workspace] = status.failures
+        return generate_latest(self._counted) + generate_latest(_Rings(statuses))
+
+
+def shared_metrics(folder: Path, workers: int, worker: Callable[[], int]) -> Metrics:
+    """
+    Count in *folder*, which is private to the processes of one service and empty, so that each answers for all of them.
+
+    To be called once, by the process that starts the others. *worker* returns the number of the process it is called in: 0 in
+    that one, 1 to *workers* in those. One that takes the place of another goes on counting where that one ended.
+
+    Raises:
+        OSError: when the folder has no room.
+    """
+    for number in range(1, workers + 1):
+        for kind in ("counter", "histogram"):
+            _reserve(folder / f"{kind}_{number}.db")
+    # The library looks for the folder there, and for the kind of a value here, whenever a series begins.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    values.ValueClass = values.MultiProcessValue(worker)  # type: ignore[no-untyped-call]
+    return Metrics(MultiProcessCollector(None, str(folder)))  # type: ignore[no-untyped-call]
+
+
+def _reserve(path: Path) -> None:
+    # The file is written through the memory: a disk that is full by then would end the process by a signal.
+    with path.open("xb") as file:
+        file.write(bytes(_RESERVED_OCTETS))
 
 
 class _Rings(Collector):
@@ -105,15 +149,10 @@ class _Rings(Collector):
                 gauge.add_metric((status.workspace,), value(status))
             yield gauge
         keys = GaugeMetricFamily("customer_context_ring_keys", "Keys by state.", labels=("workspace", "state"))
-        failures = CounterMetricFamily(
-            "customer_context_ring_poll_failures", "Looks at the store that failed.", labels=("workspace",)
-        )
         for status in self._statuses:
             for state in STATES:
                 keys.add_metric((status.workspace, state), status.keys.get(state, 0))
-            failures.add_metric((status.workspace,), status.failures)
         yield keys
-        yield failures
 
 
 _RING_GAUGES: Final[tuple[tuple[str, str, Callable[[RingStatus], float]], ...]] = (

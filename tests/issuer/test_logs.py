@@ -66,6 +66,19 @@ def test_an_event_is_one_line_of_json(stream):
     }
 
 
+@pytest.mark.parametrize(("json", "words"), [(True, '"worker": 2'), (False, "worker=2")])
+def test_a_process_among_several_says_which_one_it_is(stream, json, words):
+    """
+    In every line, those of other libraries included.
+    """
+    configure_logging("info", json=json, stream=stream, worker=2)
+
+    get_logger("issuer").info("One", kid="k1")
+    logging.getLogger("uvicorn.error").info("Another")
+
+    assert [words in each for each in stream.getvalue().splitlines()] == [True, True]
+
+
 def test_a_person_reads_text(stream):
     """
     The form for a person has the same event and fields on one line, without colours.

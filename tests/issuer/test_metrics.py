@@ -2,9 +2,13 @@
 What is counted, and under which labels.
 """
 
+import os
+
+import pytest
+from prometheus_client import values
 from prometheus_client.parser import text_string_to_metric_families
 
-from issuer.metrics import Metrics
+from issuer.metrics import Metrics, shared_metrics
 from issuer.rings import RingStatus
 
 STATUS = RingStatus(
@@ -97,3 +101,95 @@ def test_two_services_do_not_count_into_each_other():
     one.refused("acme", "invalid_request")
 
     assert samples(other) == {}
+
+
+class Processes:
+    """
+    Processes that share metrics, one after the other in this one: `be` says which one it is.
+    """
+
+    def __init__(self, folder, count):
+        self.now = 0
+        self.metrics = shared_metrics(folder, count, lambda: self.now)
+
+    def be(self, number):
+        self.now = number
+        return self.metrics
+
+
+@pytest.fixture
+def processes(tmp_path, monkeypatch):
+    """
+    Two processes of one service, whose way of counting is not that of the tests behind this one.
+    """
+    monkeypatch.setattr(values, "ValueClass", values.ValueClass)
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    yield Processes(tmp_path, 2)
+    values.ValueClass.close_all_files()
+
+
+def test_every_process_answers_for_all(processes):
+    """
+    Counters and histograms are those of all together, whichever process is asked.
+    """
+    processes.be(1).minted("acme", API, "read")
+    processes.be(1).answered(TOKEN, "POST", 200, 0.02)
+    processes.be(2).minted("acme", API, "read")
+    processes.be(2).answered(TOKEN, "POST", 200, 0.03)
+
+    one, other = samples(processes.be(1)), samples(processes.be(2))
+
+    assert one == other
+    assert one["mints_total", API, "read", "acme"] == 2
+    assert one["http_requests_total", "POST", TOKEN, "200"] == 2
+    assert one["http_request_duration_seconds_count", TOKEN] == 2
+    assert one["http_request_duration_seconds_sum", TOKEN] == pytest.approx(0.05)
+    assert one["http_request_duration_seconds_bucket", "0.025", TOKEN] == 1
+
+
+def test_a_ring_is_not_counted_twice(processes):
+    """
+    What the processes share is shown as the one that answers sees it; only what failed for each of them is added up.
+    """
+    samples(processes.be(1), STATUS)
+
+    found = samples(processes.be(2), STATUS)
+
+    assert found["ring_keys", "standby", "acme"] == 2
+    assert found["ring_view_age_seconds", "acme"] == 16.5
+    assert found["ring_poll_failures_total", "acme"] == 3
+
+
+def test_whoever_takes_the_place_of_a_process_goes_on_counting(tmp_path, processes):
+    """
+    What was counted stays, and there are no more files than processes.
+    """
+    processes.be(1).refused("acme", "invalid_client")
+    values.ValueClass = values.MultiProcessValue(lambda: 1)
+    successor = Metrics()
+
+    successor.refused("acme", "invalid_client")
+
+    assert samples(processes.be(2))["refusals_total", "invalid_client", "acme"] == 2
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_room_is_there_before_anything_is_counted(processes, tmp_path):
+    """
+    A disk that is full later must not end the process in the midst of counting.
+    """
+    blocks = {path.name: path.stat().st_blocks * 512 >= 128 * 1024 for path in tmp_path.iterdir()}
+
+    assert blocks == dict.fromkeys(("counter_1.db", "counter_2.db", "histogram_1.db", "histogram_2.db"), True)
+    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(tmp_path)
+
+
+def test_failed_looks_are_counted_once():
+    """
+    However often the metrics are asked for.
+    """
+    metrics = Metrics()
+
+    samples(metrics, STATUS)
+
+    assert samples(metrics, STATUS)["ring_poll_failures_total", "acme"] == 3

@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 
 import httpx2
 import pytest
 import uvicorn
 
+from issuer.cli import serve as serve_module
 from issuer.cli.serve import command
 from issuer.orchestrator import Ask, RequestedWrite
 
@@ -45,8 +47,23 @@ def serve(run, dev, monkeypatch: pytest.MonkeyPatch):
     Run the command up to the point where uvicorn would take over; what it would be given is returned beside the result.
     """
     given = {}
-    monkeypatch.setattr(uvicorn, "run", lambda app, **options: given.update(options, app=app))
+
+    @contextmanager
+    def listening(host, port):
+        given["bound"] = (host, port)
+        yield ()
+
+    class Server:
+        def __init__(self, config):
+            given["config"] = config
+
+        def run(self, sockets):
+            given["sockets"] = sockets
+
+    monkeypatch.setattr(serve_module, "listening", listening)
+    monkeypatch.setattr(uvicorn, "Server", Server)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: None)
     return lambda *words: (run(command, "--config", dev.config, *words), given)
 
 
@@ -64,21 +81,24 @@ def test_it_refuses_to_start(serve, dev, spoil, word):
 
     result, given = serve()
 
-    assert (result.exit_code, given) == (2, {})
+    assert (result.exit_code, "config" in given) == (2, False)
     assert word in result.stderr
     assert "Traceback" not in result.output
     assert files(dev) == before
 
 
-def test_several_workers_need_a_shared_store(serve):
+@pytest.mark.parametrize("setting", ["", 'keys_redis_url = "redis://127.0.0.1:1"\n'], ids=["none", "keys alone"])
+def test_several_workers_need_a_shared_store(serve, dev, setting):
     """
-    State in memory is for one process; two workers would accept an assertion twice.
+    State in memory is for one process: two workers would accept an assertion twice, also where they share the keys.
     """
+    dev.config.write_text(setting + dev.config.read_text())
+
     result, given = serve("--workers", "2")
 
     assert (result.exit_code, given) == (2, {})
     assert len(result.stderr.splitlines()) == 1
-    assert "redis" in result.stderr.lower()
+    assert "redis_url" in result.stderr
 
 
 @pytest.mark.parametrize("words", [("--port", "65536"), ("--port", "x"), ("--workers", "0")])
@@ -110,7 +130,7 @@ def test_a_host_is_bound_as_it_is(serve, host):
     """
     result, given = serve("--host", host)
 
-    assert (result.exit_code, given["host"]) == (0, host)
+    assert (result.exit_code, given["bound"]) == (0, (host, 8000))
 
 
 def test_uvicorn_is_told_to_keep_to_itself(serve):
@@ -120,10 +140,11 @@ def test_uvicorn_is_told_to_keep_to_itself(serve):
     result, given = serve()
 
     assert result.exit_code == 0
-    assert (given["host"], given["port"]) == ("127.0.0.1", 8000)
-    assert (given["proxy_headers"], given["access_log"], given["server_header"]) == (False, False, False)
-    assert given["timeout_graceful_shutdown"] == 5
-    assert given["limit_concurrency"] == 8192
+    config = given["config"]
+    assert given["bound"] == ("127.0.0.1", 8000)
+    assert (config.proxy_headers, config.access_log, config.server_header) == (False, False, False)
+    assert config.timeout_graceful_shutdown == 5
+    assert config.limit_concurrency == 8192
 
 
 @pytest.mark.parametrize(
@@ -138,7 +159,7 @@ def test_the_port_is_the_one_of_a_loopback_origin(serve, dev, origin, port):
 
     _, given = serve()
 
-    assert given["port"] == port
+    assert given["bound"] == ("127.0.0.1", port)
 
 
 def test_the_address_may_come_from_the_environment(serve, monkeypatch: pytest.MonkeyPatch):
@@ -150,7 +171,7 @@ def test_the_address_may_come_from_the_environment(serve, monkeypatch: pytest.Mo
     result, given = serve("--port", "0")
 
     assert result.exit_code == 0
-    assert (given["host"], given["port"]) == ("0.0.0.0", 0)
+    assert given["bound"] == ("0.0.0.0", 0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -219,15 +240,15 @@ def test_configured_limits_and_proxies_hold(start):
 
 def test_a_port_in_use_ends_the_start(service, dev):
     """
-    A second service on the same port ends by itself with an error, and the first one goes on.
+    A second service on the same port ends by itself with one line that says what to do, and the first one goes on.
     """
     words = ["--config", dev.config, "--port", service.origin.rpartition(":")[2]]
 
     ran = subprocess.run([service.command, "serve", *words], capture_output=True, text=True, check=False, timeout=30)
 
-    assert ran.returncode not in (0, None)
-    assert "address already in use" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert "is taken" in ran.stderr
+    assert "--port" in ran.stderr
     assert service.get("/health/ready").status_code == 200
 
 
@@ -259,3 +280,13 @@ def test_a_signal_reloads_the_service(start):
         time.sleep(0.05)
     assert kids[1] not in service.kids()
     assert service.process.poll() is None
+
+
+def test_people_are_told_where_it_serves(service):
+    """
+    One line says at which address, in how many processes, and where state and keys are.
+    """
+    (line,) = [line for line in service.log.read_text().splitlines() if line.startswith("serving")]
+
+    keys = service.dev.folder / "data"
+    assert line == f"serving at {service.origin} in 1 process; state: memory; keys: {keys}"
