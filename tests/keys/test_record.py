@@ -124,7 +124,7 @@ def test_members_of_another_type_are_refused(state, change):
         record(state, **change)
 
 
-@pytest.mark.parametrize("kid", ["", "k1", KEY.kid + "A", KEY.kid[:-1] + "="])
+@pytest.mark.parametrize("kid", ["", "k1", KEY.kid + "A", KEY.kid[:-1] + "="], ids=["empty", "short", "long", "padded"])
 def test_a_kid_is_a_thumbprint(kid):
     """
     Anything but 43 characters of base64url is no kid.

@@ -110,7 +110,7 @@ def test_another_value_is_another_verifier(mint, options, other):
         ({"level": "gold"}, ValueError),
         ({"levels": "high"}, TypeError),
     ],
-    ids=str,
+    ids=lambda value: str(next(iter(value))) if isinstance(value, dict) else value.__name__,
 )
 def test_a_mistake_is_told_to_the_programmer(mint, options, mistake, error):
     """
