@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from .id_tokens import IDTokenRefused, ProviderUnavailable
+from .id_tokens import IDTokenRefused, ProviderUnavailable, VerifiedIDToken
 from .registry import Client, Workspace
 from .reports import Report
 from .sign_in_events import CannotTell, SignInEvents
@@ -82,8 +82,10 @@ class SignInDesk:
         """
         if conversation is not None and not is_conversation(conversation):
             raise SignInRefused("conversation", "conversation")
+        verified = await self._verified(client, id_token, nonce=nonce)
+        # Keys may have taken seconds to get, in which a customer before was signed in still.
         now = self._now()
-        event = await self._event(client, id_token, nonce=nonce, conversation=conversation, now=now)
+        event = _event(verified, client, conversation=conversation, now=now)
         added = await _told(self._records.add(self._name, event, now))
         if added == "full":
             raise SignInRefused("full", "sign_ins:full")
@@ -147,28 +149,30 @@ class SignInDesk:
             sign_ins=ended,
         )
 
-    async def _event(
-        self, client: Client, id_token: str, *, nonce: str | None, conversation: str | None, now: float
-    ) -> SignInEvent:
+    async def _verified(self, client: Client, id_token: str, *, nonce: str | None) -> VerifiedIDToken:
         try:
-            verified = await self._events.sign_in(id_token, client=client, nonce=nonce, now=now)
+            verified = await self._events.sign_in(id_token, client=client, nonce=nonce, now=self._now())
             await self._events.use_up(verified)
         except IDTokenRefused as refused:
             raise SignInRefused("id_token", f"id_token:{refused.reason}") from None
         except (ProviderUnavailable, CannotTell) as unknown:
             raise _unavailable("id_token", unknown) from None
-        return SignInEvent(
-            client_id=client.client_id,
-            connection=verified.connection.name,
-            namespace=verified.connection.namespace,
-            provider_issuer=verified.provider.issuer,
-            sub=verified.sub,
-            sid=verified.sid,
-            level=verified.level,
-            auth_time=verified.auth_time,
-            conversation=conversation,
-            expires_at=int(now) + verified.provider.sign_in_lifetime_s,
-        )
+        return verified
+
+
+def _event(verified: VerifiedIDToken, client: Client, *, conversation: str | None, now: float) -> SignInEvent:
+    return SignInEvent(
+        client_id=client.client_id,
+        connection=verified.connection.name,
+        namespace=verified.connection.namespace,
+        provider_issuer=verified.provider.issuer,
+        sub=verified.sub,
+        sid=verified.sid,
+        level=verified.level,
+        auth_time=verified.auth_time,
+        conversation=conversation,
+        expires_at=int(now) + verified.provider.sign_in_lifetime_s,
+    )
 
 
 def _unavailable(what: str, unknown: ProviderUnavailable | CannotTell) -> SignInRefused:

@@ -125,9 +125,10 @@ class TokenEndpoint:
         return exchange
 
     async def _decide(self, form: Form, client: Client) -> Exchange:
-        target, now = find_target(form, client, self._workspace), self._now()
-        subject = await self._subjects.read(form, client, now)
-        return decide(form, client, self._workspace, target=target, subject=subject, now=now)
+        target = find_target(form, client, self._workspace)
+        subject = await self._subjects.read(form, client, self._now())
+        # To find out who it is may have taken seconds, which count for every age.
+        return decide(form, client, self._workspace, target=target, subject=subject, now=self._now())
 
     async def _count(self, client: Client, customer: tuple[str, str] | None) -> None:
         asked = self._state.limits.request(self._workspace.name, client.client_id, customer)

@@ -305,6 +305,46 @@ def test_what_one_customer_confirmed_is_not_minted_for_the_next(signed_in):
     assert confirmed(signed_in, second, at=NOW + 16, key=f"{KEY}-4").claims["sub"] == "another"
 
 
+@pytest.fixture
+def slow_provider(signed_in):
+    """
+    Let the keys of the identity provider take seven seconds.
+    """
+    keys = signed_in.service.provider_keys
+    at_once = keys.key
+
+    async def slow(*asked):
+        signed_in.clock.at += 7
+        signed_in.monotonic.at += 7
+        return await at_once(*asked)
+
+    keys.key = slow
+
+
+@pytest.mark.usefixtures("slow_provider")
+def test_a_slow_provider_lets_nothing_of_the_first_customer_through(signed_in):
+    """
+    The first customer is signed in until the second is recorded: what they confirm while keys are fetched is theirs alone.
+    """
+    recorded(signed_in, conversation="conv_1")
+    begun_at = int(signed_in.clock.at)
+
+    second = recorded(signed_in, signed_in.id_token(sub="another"), conversation="conv_1")
+
+    assert signed_in.clock.at == begun_at + 7
+    assert confirmed(signed_in, second, at=begun_at + 6).reason == "confirmation:other_customer"
+
+
+@pytest.mark.usefixtures("slow_provider")
+def test_a_slow_provider_makes_no_sign_in_younger(signed_in):
+    """
+    A demand for a recent sign-in is about the moment of the mint, whatever it took to get the keys.
+    """
+    token = signed_in.id_token(auth_time=NOW - 20)
+
+    assert signed_in.exchange(token, max_age="26").reason == "authentication:unmet"
+
+
 def test_step_up_mints_what_was_confirmed_before_it(signed_in):
     """
     D18: after a stronger sign-in of the same customer in the conversation, the same key and arguments are minted again.
