@@ -39,7 +39,6 @@ class Fingerprints:
     def _secrets_of(self, workspace: str) -> tuple[bytes, ...]:
         known = self._secrets.get(workspace)
         if known is None:
-            keys = (self._sealing.find(key_id) for key_id in self._sealing.ids)
-            known = tuple(key.derive(self._purpose, workspace) for key in keys if key is not None)
+            known = tuple(key.derive(self._purpose, workspace) for key in self._sealing)
             self._secrets[workspace] = known
         return known

@@ -63,8 +63,7 @@ class SignInSealing:
         """
         Derive what is needed from each sealing key.
         """
-        keys = (sealing.find(key_id) for key_id in sealing.ids)
-        self._keys = {key.id.encode(): _derived(key, workspace) for key in keys if key is not None}
+        self._keys = {key.id.encode(): _derived(key, workspace) for key in sealing}
         self._current = sealing.current.id.encode()
         self._client_id = client_id
         self._bound = _joined(_SEALED, workspace.encode(), client_id.encode())

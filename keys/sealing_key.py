@@ -6,6 +6,7 @@ import hmac
 import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -76,7 +77,7 @@ class SealingKey:
 
 class SealingKeys:
     """
-    The configured sealing keys: the first seals, all open, so that one can follow another without a gap.
+    The configured sealing keys, in their order: the first seals, all open, so that one can follow another without a gap.
 
     Raises:
         ValueError: when there are none or more than `MAX_SEALING_KEYS`, or two share an id or a secret.
@@ -112,6 +113,9 @@ class SealingKeys:
         Return the key of that id, or None when it is not configured.
         """
         return next((key for key in self._keys if key.id == key_id), None)
+
+    def __iter__(self) -> Iterator[SealingKey]:
+        return iter(self._keys)
 
     def __repr__(self) -> str:
         return f"SealingKeys(ids={self.ids!r})"

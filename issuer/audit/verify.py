@@ -73,8 +73,7 @@ class TrailVerification:
         Without keys, hashes alone are checked. Without a ring, a tail that was cut off is found by noted heads only.
         """
         self._workspace = workspace
-        found = [] if sealing is None else [sealing.find(each) for each in sealing.ids]
-        self._sealing_keys = [key for key in found if key is not None]
+        self._sealing_keys = [*(sealing or ())]
         self._ring_head = ring_head
         self._heads: dict[int, set[str]] = {}
         for head in (*expected, *([] if ring_head is None else [ring_head])):

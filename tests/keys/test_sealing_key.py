@@ -80,6 +80,7 @@ def test_the_first_sealing_key_seals_and_all_are_found():
     keys = SealingKeys(new, old)
 
     assert keys.current is new
+    assert [*keys] == [new, old]
     assert keys.ids == ("new", "old")
     assert (keys.find("old"), keys.find("other")) == (old, None)
 
