@@ -6,8 +6,6 @@ rate up. Wrong secrets are few and counted strictly: the last ones are remembere
 of microseconds; only their differences matter.
 """
 
-import hmac
-from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
@@ -22,7 +20,6 @@ __all__ = [
     "SecretOwner",
     "after_request",
     "after_wrong_secret",
-    "hashed",
 ]
 
 WRONG_SECRET_US: Final = 60_000_000
@@ -152,13 +149,3 @@ def after_wrong_secret(now: int, most: int, held: Sequence[tuple[int, ...]]) -> 
     if wait > 0:
         return Over("wrong_secrets", wait)
     return tuple((*untils, now + WRONG_SECRET_US)[-most:] for untils in held)
-
-
-def hashed(key: bytes, *parts: str) -> bytes:
-    """
-    Return a name of 22 characters for *parts* that nobody can undo or guess who does not have the *key*.
-    """
-    octets = b"".join(
-        len(each).to_bytes(4) + each for each in (part.encode("utf-8", "surrogatepass") for part in parts)
-    )
-    return urlsafe_b64encode(hmac.digest(key, octets, "sha256")[:16]).rstrip(b"=")

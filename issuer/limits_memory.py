@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from heapq import heappop, heappush, heapreplace
 from typing import Final, Generic, TypeVar
 
-from .limits import Over, Rates, SecretOwner, after_request, after_wrong_secret, hashed
+from .fingerprints import keyed_name
+from .limits import Over, Rates, SecretOwner, after_request, after_wrong_secret
 
 __all__ = ["LimitsFull", "MemoryLimits"]
 
@@ -79,7 +80,7 @@ class MemoryLimits:
         now = self._now()
         self._guesses.drop_past(now)
         # Hashed because of its length: whatever was sent takes the same room.
-        keys = (hashed(b"", workspace, owner, name), hashed(b"", network))
+        keys = (keyed_name(b"", workspace, owner, name), keyed_name(b"", network))
         held = after_wrong_secret(now, self._most, [self._guesses.find(key) for key in keys])
         if isinstance(held, Over):
             return held

@@ -7,7 +7,8 @@ secrets in another. The clock is that of the server. What is stored ends by itse
 
 from typing import Final
 
-from .limits import WRONG_SECRET_US, Over, Rates, SecretOwner, hashed
+from .fingerprints import keyed_name
+from .limits import WRONG_SECRET_US, Over, Rates, SecretOwner
 from .redis_connection import RedisConnection
 
 __all__ = ["RedisLimits", "UnusableAnswer"]
@@ -89,10 +90,10 @@ class RedisLimits:
         concerning = self._rates.concerning(customer=customer is not None)
         if not concerning:
             return None
-        client = b"cc:l:{%b}" % hashed(self._key, workspace, client_id)
+        client = b"cc:l:{%b}" % keyed_name(self._key, workspace, client_id)
         names = {"client": client}
         if customer is not None:
-            names["customer"] = client + hashed(self._key, workspace, client_id, *customer)
+            names["customer"] = client + keyed_name(self._key, workspace, client_id, *customer)
         keys = [names[limit] for limit, _ in concerning]
         numbers = [number for _, rate in concerning for number in (rate.interval_us, rate.window_us)]
         match await self._connection.eval(_REQUEST, len(keys), *keys, *numbers):
@@ -109,7 +110,7 @@ class RedisLimits:
         most = self._rates.wrong_secrets
         if not most:
             return None
-        names = (hashed(self._key, workspace, owner, name), hashed(self._key, network))
+        names = (keyed_name(self._key, workspace, owner, name), keyed_name(self._key, network))
         keys = [b"cc:l:{wrong}%b" % each for each in names]
         match await self._connection.eval(_WRONG_SECRET, 2, *keys, most, WRONG_SECRET_US):
             case 0:

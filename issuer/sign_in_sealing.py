@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from keys import SealingKey, SealingKeys
 from verifier.compact import b64url_decode, b64url_encode
 
+from .fingerprints import framed
 from .sign_ins import SignIn, SignInEvent, SignInSummary
 
 __all__ = ["Names", "SignInSealing", "handle_of", "is_handle"]
@@ -66,7 +67,7 @@ class SignInSealing:
         self._keys = {key.id.encode(): _derived(key, workspace) for key in sealing}
         self._current = sealing.current.id.encode()
         self._client_id = client_id
-        self._bound = _joined(_SEALED, workspace.encode(), client_id.encode())
+        self._bound = framed(_SEALED, workspace.encode(), client_id.encode())
 
     def seal(self, event: SignInEvent, now: float) -> tuple[str, SignIn, bytes]:
         """
@@ -149,7 +150,7 @@ class SignInSealing:
         return self._names("w", connection, sub)
 
     def _names(self, kind: Literal["u", "s", "c", "w"], *parts: str) -> Names:
-        message = self._bound + _joined(kind.encode(), *(part.encode() for part in parts))
+        message = self._bound + framed(kind.encode(), *(part.encode() for part in parts))
         hashes = (hmac.digest(keys.index, message, sha256) for keys in self._keys.values())
         return tuple(f"{kind}:{b64url_encode(each[:_SHORT_OCTETS])}" for each in hashes)
 
@@ -191,7 +192,7 @@ def is_handle(text: str) -> bool:
 
 def _handle(sign_in_id: str) -> str:
     # An id has 256 bits of randomness, so a plain hash says nothing about it, and no key of the service is needed.
-    return b64url_encode(sha256(_joined(_HANDLES, sign_in_id.encode())).digest()[:_SHORT_OCTETS])
+    return b64url_encode(sha256(framed(_HANDLES, sign_in_id.encode())).digest()[:_SHORT_OCTETS])
 
 
 def _derived(key: SealingKey, workspace: str) -> _Keys:
@@ -205,7 +206,3 @@ def _derived(key: SealingKey, workspace: str) -> _Keys:
 def _key(keys: _Keys, sign_in_id: str) -> AESGCM:
     derive = HKDF(algorithm=SHA256(), length=32, salt=keys.salt, info=_SEALED)
     return AESGCM(derive.derive(sign_in_id.encode()))
-
-
-def _joined(*parts: bytes) -> bytes:
-    return b"".join(len(part).to_bytes(4) + part for part in parts)

@@ -5,7 +5,10 @@ Keyed hashes: every part where it stands, every sealing key, and nothing in comm
 import hmac
 from hashlib import sha256
 
-from issuer.fingerprints import Fingerprints
+from hypothesis import given
+from hypothesis import strategies as st
+
+from issuer.fingerprints import Fingerprints, keyed_name
 from keys import SealingKey, SealingKeys
 
 NEW, OLD = SealingKey("2026-11", b"\x11" * 32), SealingKey("2026-05", b"\x22" * 32)
@@ -56,3 +59,14 @@ def test_what_was_hashed_before_a_rotation_is_known_after_it():
 
     assert during.of("root", *PARTS)[1:] == before.of("root", *PARTS)
     assert during.of("root", *PARTS)[:1] == Fingerprints(SealingKeys(NEW), "idempotency").of("root", *PARTS)
+
+
+@given(st.lists(st.text(max_size=5), max_size=3), st.lists(st.text(max_size=5), max_size=3))
+def test_a_keyed_name_stands_for_its_parts(one, other):
+    """
+    It has one length, is the same for the same parts alone, however they are divided, and another one under another key.
+    """
+    assert len(keyed_name(b"k", *one)) == 22
+    assert (keyed_name(b"k", *one) == keyed_name(b"k", *other)) is (one == other)
+    assert keyed_name(b"k", *one) != keyed_name(b"l", *one)
+    assert keyed_name(b"k", "\ud800") != keyed_name(b"k", "\udfff")

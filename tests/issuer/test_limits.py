@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuer.limits import WRONG_SECRET_US, Over, Rate, Rates, after_request, after_wrong_secret, hashed
+from issuer.limits import WRONG_SECRET_US, Over, Rate, Rates, after_request, after_wrong_secret
 from issuer.limits_memory import LimitsFull, MemoryLimits
 
 SECOND_US = 1_000_000
@@ -194,17 +194,6 @@ def test_the_defaults_are_those_of_the_design():
     assert Rates() == Rates(
         client=Rate.of(100, per_s=1, burst=200), customer=Rate.of(120, per_s=60, burst=120), wrong_secrets=10
     )
-
-
-@given(st.lists(st.text(max_size=5), max_size=3), st.lists(st.text(max_size=5), max_size=3))
-def test_a_hashed_name_stands_for_its_parts(one, other):
-    """
-    It has one length, is the same for the same parts alone, however they are divided, and another one under another key.
-    """
-    assert len(hashed(b"k", *one)) == 22
-    assert (hashed(b"k", *one) == hashed(b"k", *other)) is (one == other)
-    assert hashed(b"k", *one) != hashed(b"l", *one)
-    assert hashed(b"k", "\ud800") != hashed(b"k", "\udfff")
 
 
 # In memory.
