@@ -52,7 +52,7 @@ def read_action(
     Raises:
         TokenRefused: (`invalid_authorization_details`) for anything but exactly one `caplo_action` without unknown members,
             whose action the client may ask for at this audience, with arguments that have a digest and a live confirmation that
-            is strong enough.
+            is strong enough, and not of a customer who was there before.
     """
     text = form.get("authorization_details")
     if text is None:
@@ -70,7 +70,7 @@ def read_action(
         bound = bind_action(action=action.name, arguments=arguments | filled, idempotency_key=key)
     except ArgumentsError as error:
         raise invalid_authorization_details(f"No digest: {error}.", reason="action:arguments") from None
-    confirmed_by, confirmed_at = _confirmation(details["confirmation"], action, now)
+    confirmed_by, confirmed_at = _confirmation(details["confirmation"], action, subject, now)
     return RequestedAction(
         action=action,
         digest=bound.digest,
@@ -113,7 +113,7 @@ def _filled(action: Action, arguments: Mapping[str, Any], subject: Subject) -> d
     return {action.selector: f"{subject.namespace}:{subject.sub}"}
 
 
-def _confirmation(value: object, action: Action, now: float) -> tuple[ConfirmedBy, int | None]:
+def _confirmation(value: object, action: Action, subject: Subject, now: float) -> tuple[ConfirmedBy, int | None]:
     if type(value) is not dict or value.get("by") not in CONFIRMATIONS:
         raise invalid_authorization_details("The confirmation is malformed.", reason="confirmation:form")
     confirmed_by: ConfirmedBy = value["by"]
@@ -124,8 +124,14 @@ def _confirmation(value: object, action: Action, now: float) -> tuple[ConfirmedB
     if confirmed_by == "none":
         if value.keys() != {"by"}:
             raise invalid_authorization_details("The confirmation is malformed.", reason="confirmation:form")
+        # Nobody confirmed anything, so nobody else did; what stands under the key holds the action to its customer.
         return confirmed_by, None
-    return confirmed_by, _confirmed_at(value, now)
+    confirmed_at = _confirmed_at(value, now)
+    if subject.confirmed_after is not None and confirmed_at <= subject.confirmed_after:
+        raise invalid_authorization_details(
+            "It was confirmed while another customer was signed in.", reason="confirmation:other_customer"
+        )
+    return confirmed_by, confirmed_at
 
 
 def _confirmed_at(value: dict[str, Any], now: float) -> int:

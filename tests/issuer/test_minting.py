@@ -203,32 +203,3 @@ def test_no_token_is_longer_than_a_verifier_reads(exchange, signer):
     with pytest.raises(TokenRefused) as caught:
         asyncio.run(mint(longer, signer))
     assert (caught.value.error, caught.value.reason) == ("invalid_request", "mint:too_long")
-
-
-@pytest.mark.parametrize(("confirmed_at", "minted"), [(NOW - 21, False), (NOW - 20, False), (NOW - 19, True)])
-def test_what_another_customer_confirmed_is_not_minted(exchange, confirmed_at, minted):
-    """
-    Nothing confirmed up to the instant at which somebody else was still signed in is minted for the one who followed.
-    """
-    subject = replace(SUBJECT, confirmed_after=NOW - 20)
-    asked = {"subject": subject, "action": ACTION, "confirmed_at": confirmed_at}
-
-    if minted:
-        assert claims_of(exchange, **asked).action is not None
-        return
-    with pytest.raises(TokenRefused) as caught:
-        claims_of(exchange, **asked)
-    assert (caught.value.error, caught.value.reason) == (
-        "invalid_authorization_details",
-        "confirmation:other_customer",
-    )
-
-
-def test_what_nobody_is_asked_about_needs_no_later_instant(exchange):
-    """
-    An action that is minted without a confirmation is none of the customer before, so it does not wait for the seconds after.
-    """
-    subject = replace(SUBJECT, confirmed_after=NOW + 5)
-    action = replace(ACTION, confirmed_by="none", confirmed_at=None)
-
-    assert claims_of(exchange, subject=subject, action=action, confirmed_at=NOW).action is not None

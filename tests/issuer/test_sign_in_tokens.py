@@ -299,10 +299,44 @@ def test_what_one_customer_confirmed_is_not_minted_for_the_next(signed_in):
     signed_in.clock.at = NOW + 30
 
     assert confirmed(signed_in, first, at=confirmed_at).reason == "sign_in:unknown"
-    assert confirmed(signed_in, second, at=confirmed_at).reason == "idempotency:conflict"
+    assert confirmed(signed_in, second, at=confirmed_at).reason == "confirmation:other_customer"
+    assert confirmed(signed_in, second, at=NOW + 16).reason == "idempotency:conflict"
     assert confirmed(signed_in, second, at=confirmed_at, key=f"{KEY}-2").reason == "confirmation:other_customer"
     assert confirmed(signed_in, second, at=NOW + 15, key=f"{KEY}-3").reason == "confirmation:other_customer"
     assert confirmed(signed_in, second, at=NOW + 16, key=f"{KEY}-4").claims["sub"] == "another"
+
+
+def test_what_was_refused_because_of_another_customer_takes_no_key(signed_in):
+    """
+    Asked once more and late enough, the customer confirms the same action, and it is minted under the key it had.
+    """
+    recorded(signed_in, conversation="conv_1")
+    second = recorded(signed_in, signed_in.id_token(sub="another"), conversation="conv_1")
+    signed_in.clock.at = NOW + 30
+
+    refused = confirmed(signed_in, second, at=NOW + 5)
+    granted = confirmed(signed_in, second, at=NOW + 20)
+
+    assert refused.refusal == (400, "invalid_authorization_details", "confirmation:other_customer")
+    assert granted.claims["caplo"]["confirmation"] == {"by": "client", "at": NOW + 20}
+
+
+def test_what_nobody_confirms_is_minted_at_once_for_the_next_customer(signed_in):
+    """
+    No confirmation, none of another customer: it waits for nothing, and its key is the customer's own all the same.
+    """
+    first = recorded(signed_in, conversation="conv_1")
+    unconfirmed = {"action": "note_order", "confirmation": {"by": "none"}, "idempotencyKey": KEY}
+    assert signed_in.ask_with(first, authorization_details=signed_in.details(**unconfirmed)).status == 200
+
+    second = recorded(signed_in, signed_in.id_token(sub="another"), conversation="conv_1")
+    taken = signed_in.ask_with(second, authorization_details=signed_in.details(**unconfirmed))
+    own = signed_in.ask_with(
+        second, authorization_details=signed_in.details(**unconfirmed | {"idempotencyKey": KEY * 2})
+    )
+
+    assert taken.reason == "idempotency:conflict"
+    assert own.claims["caplo"]["confirmation"] == {"by": "none", "at": NOW}
 
 
 @pytest.fixture
