@@ -24,7 +24,7 @@ from .admin_idempotency import (
     new_ticket,
 )
 from .fingerprints import Fingerprints
-from .redis_connection import RedisConnection, RedisUnavailable
+from .redis_connection import RedisConnection, out_of_step
 
 __all__ = ["RedisAdminRecords"]
 
@@ -130,7 +130,7 @@ class RedisAdminRecords:
                 return "conflict"
             case [b"full"]:
                 return "full"
-        raise RedisUnavailable(self._connection.where, "it gave another answer than was asked for")
+        raise out_of_step(self._connection.where)
 
 
 def _places(scope: AdminScope) -> tuple[str, str]:

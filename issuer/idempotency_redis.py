@@ -18,7 +18,7 @@ from verifier.claims import ConfirmedBy
 from verifier.replay_redis_script import digester
 
 from .idempotency import MAX_MINTS, MAX_RECORDS, RETENTION_S, Claimed, NotClaimed, RecordKey
-from .redis_connection import RedisConnection, RedisUnavailable
+from .redis_connection import RedisConnection, out_of_step
 
 __all__ = ["RedisIdempotencyRecords"]
 
@@ -98,4 +98,4 @@ class RedisIdempotencyRecords:
                 return "exhausted"
             case [b"full"]:
                 return "full"
-        raise RedisUnavailable(self._connection.where, "it gave another answer than was asked for")
+        raise out_of_step(self._connection.where)

@@ -9,9 +9,9 @@ from typing import Final
 
 from .fingerprints import keyed_name
 from .limits import WRONG_SECRET_US, Over, Rates, SecretOwner
-from .redis_connection import RedisConnection
+from .redis_connection import RedisConnection, out_of_step
 
-__all__ = ["RedisLimits", "UnusableAnswer"]
+__all__ = ["RedisLimits"]
 
 # `after_request`. A clock that was set back would keep everybody out until it is where it was: no more than all is used up then.
 _REQUEST: Final = """
@@ -59,18 +59,12 @@ return longest
 """
 
 
-class UnusableAnswer(Exception):
-    """
-    Raised when Redis answers what the scripts never do.
-    """
-
-
 class RedisLimits:
     """
     Counts for every instance that has the same Redis, the same rates and the same *key* for names.
 
     Raises:
-        RedisUnavailable, UnusableAnswer: from every operation that cannot tell.
+        RedisUnavailable: from every operation that cannot tell.
     """
 
     __slots__ = ("_connection", "_key", "_rates")
@@ -101,7 +95,7 @@ class RedisLimits:
                 return None
             case [1 | 2 as place, int() as wait_us] if place <= len(concerning) and wait_us > 0:
                 return Over(concerning[place - 1][0], wait_us)
-        raise UnusableAnswer
+        raise out_of_step(self._connection.where)
 
     async def wrong_secret(self, workspace: str, owner: SecretOwner, name: str, network: str) -> Over | None:
         """
@@ -117,4 +111,4 @@ class RedisLimits:
                 return None
             case int() as wait_us if wait_us > 0:
                 return Over("wrong_secrets", wait_us)
-        raise UnusableAnswer
+        raise out_of_step(self._connection.where)

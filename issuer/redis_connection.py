@@ -18,7 +18,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from .redis_clients import build_clients
 from .redis_url import RedisAddress
 
-__all__ = ["DEADLINE_S", "MAX_CONNECTIONS", "RedisConnection", "RedisUnavailable"]
+__all__ = ["DEADLINE_S", "MAX_CONNECTIONS", "RedisConnection", "RedisUnavailable", "out_of_step"]
 
 _T = TypeVar("_T")
 
@@ -51,6 +51,13 @@ class RedisUnavailable(Exception):
         self.where = where
         self.problem = problem
         self.is_refusal = is_refusal
+
+
+def out_of_step(where: str) -> RedisUnavailable:
+    """
+    Return the error for an answer that is to another question, or that what was asked never gives.
+    """
+    return RedisUnavailable(where, "it gave another answer than was asked for")
 
 
 @dataclass(slots=True)

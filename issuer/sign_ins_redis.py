@@ -17,7 +17,7 @@ from typing import Final, Literal
 from keys import SealingKeys
 from verifier.compact import b64url_encode
 
-from .redis_connection import RedisConnection, RedisUnavailable
+from .redis_connection import RedisConnection, out_of_step
 from .sign_in_sealing import SignInSealing, handle_of, is_handle
 from .sign_ins import (
     CONVERSATION_MEMORY_S,
@@ -203,7 +203,7 @@ class RedisSignIns:
         # The answer names the handle, so that an answer to another question cannot be taken for it.
         added = _ADDED.fullmatch(answer) if isinstance(answer, bytes) else None
         if added is None or added[1] != sign_in.handle.encode():
-            raise self._out_of_step()
+            raise out_of_step(self._connection.where)
         if added[2] == b"full":
             return "full"
         return sign_in_id, replace(sign_in, confirmed_after=int(added[2]) or None)
@@ -259,11 +259,8 @@ class RedisSignIns:
         customer = () if sub is None else client.sealing.customer_of_provider(provider_issuer, sub)
         ended = await self._connection.eval(_LOGOUT, 1, client.key, len(session[:1]), *session, *customer)
         if type(ended) is not int:
-            raise self._out_of_step()
+            raise out_of_step(self._connection.where)
         return ended
-
-    def _out_of_step(self) -> RedisUnavailable:
-        return RedisUnavailable(self._connection.where, "it gave another answer than was asked for")
 
     async def _stored(self, client: _Client, handle: str) -> tuple[bytes, int | None] | None:
         # GETEX without an option is a GET that counts as a write: no replica answers it, nor a primary that lacks its replicas.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from issuer import limits_redis
 from issuer.limits import Over, Rate, Rates, after_request, after_wrong_secret
-from issuer.limits_redis import RedisLimits, UnusableAnswer
+from issuer.limits_redis import RedisLimits
 from issuer.redis_connection import RedisConnection, RedisUnavailable
 from issuer.redis_url import parse_redis_url
 
@@ -409,11 +409,11 @@ async def test_an_answer_that_is_none_is_not_taken_for_one(answer):
     async def answered(*_asked):
         return answer
 
-    limits = RedisLimits(SimpleNamespace(eval=answered), SLOW, key=KEY)
+    limits = RedisLimits(SimpleNamespace(eval=answered, where="redis://there"), SLOW, key=KEY)
 
-    with pytest.raises(UnusableAnswer):
+    with pytest.raises(RedisUnavailable):
         await limits.request("root", "orc_main", None)
-    with pytest.raises(UnusableAnswer):
+    with pytest.raises(RedisUnavailable):
         await limits.wrong_secret("root", "client", "orc_basic", "198.51.100.1")
 
 
