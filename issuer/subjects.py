@@ -8,6 +8,8 @@ never of the request.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from verifier.claims import MAX_AUTH_TIME_AHEAD_S
+
 from .errors import TokenRefused, invalid_request, temporarily_unavailable
 from .form import Form
 from .id_tokens import IDTokenRefused, ProviderUnavailable
@@ -117,6 +119,9 @@ class Subjects:
         )
         if found is None:
             raise invalid_request("There is no such sign-in any more.", reason="sign_in:unknown")
+        # Compared with the whole second that becomes iat, because that is what a verifier compares with.
+        if found.auth_time > int(now) + MAX_AUTH_TIME_AHEAD_S:
+            raise temporarily_unavailable("The sign-in lies ahead of the service's clock.", reason="sign_in:ahead")
         return Subject(
             sub=found.sub,
             namespace=found.namespace,

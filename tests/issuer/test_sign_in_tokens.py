@@ -250,6 +250,23 @@ def test_keys_that_are_out_of_reach_are_said_to_be_so():
     assert "retry-after" in recorded_[1]
 
 
+def test_nothing_is_minted_from_a_sign_in_that_lies_ahead(signed_in):
+    """
+    Where another instance recorded it by a clock that is ahead, no token is handed out that a verifier refuses (promise 1).
+    """
+    sign_in = recorded(signed_in, signed_in.id_token(auth_time=NOW + 3))
+
+    signed_in.clock.at = NOW - 2
+    minted = signed_in.ask_with(sign_in)
+    signed_in.clock.at = NOW - 2.1
+    ahead = signed_in.ask_with(sign_in)
+
+    signed_in.clock.at = NOW - 2
+    assert signed_in.verifier().verify(minted.token).auth_time == NOW + 3
+    assert ahead.refusal == (503, "temporarily_unavailable", "sign_in:ahead")
+    assert "retry-after" in ahead.headers
+
+
 def test_the_sign_in_of_another_client_is_none(signed_in):
     """
     An id in the wrong hands opens nothing: it is good for the client it was recorded for, in its workspace.
