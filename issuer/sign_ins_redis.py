@@ -9,13 +9,12 @@ handles of a customer, of a provider's session and of a conversation, `:c:<hash>
 
 import re
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from itertools import chain
 from math import ceil
 from typing import Final, Literal
 
 from keys import SealingKeys
-from verifier.compact import b64url_encode
+from verifier.replay_redis_script import digester
 
 from .redis_connection import RedisConnection, out_of_step
 from .sign_in_sealing import SignInSealing, handle_of, is_handle
@@ -269,8 +268,7 @@ class RedisSignIns:
     def _client(self, workspace: str, client_id: str) -> _Client:
         client = self._clients.get((workspace, client_id))
         if client is None:
-            hashed = sha256(len(workspace).to_bytes(4) + f"{workspace}{client_id}".encode()).digest()
-            key = f"cc:s:{{{b64url_encode(hashed[:16])}}}"
+            key = f"cc:s:{{{digester(workspace)(client_id)}}}"
             client = self._clients[workspace, client_id] = _Client(
                 SignInSealing(self._sealing, workspace, client_id), key
             )
