@@ -16,7 +16,7 @@ from verifier.replay_redis_scope import AsyncScope
 
 __all__ = ["ASSERTIONS", "ID_TOKENS", "RedisAssertionIds", "SharedIds"]
 
-ASSERTIONS: Final = "cc:a:"
+ASSERTIONS: Final = "cc:j:"
 """Prefix of the identifiers of what clients and admins sign."""
 ID_TOKENS: Final = "cc:d:"
 """Prefix of the identifiers of what identity providers sign."""

@@ -1,10 +1,11 @@
 """
 What the issuer remembers, in a Redis that any number of instances share.
 
-Every kind has a prefix of its own: `cc:a:` and `cc:d:` for what was used, `cc:i:` for confirmed actions, `cc:m:` for admin calls,
-`cc:l:` for limits, `cc:s:` for customers' sign-ins, beside `cc:e` for the epoch. All of it ends by itself. Nothing that a client
-sent is readable there. Nothing has to survive a restart of the Redis either: assertions from before it are refused then, and
-customers sign in again.
+Every kind has a prefix of its own: `cc:j:` and `cc:d:` for what was used, `cc:i:` for confirmed actions, `cc:m:` for admin calls,
+`cc:l:` for limits, `cc:s:` for customers' sign-ins, beside `cc:e` for the epoch. None of them is that of the key rings (`cc:k:`)
+or the audit trails (`cc:a:`), which may lie in the same Redis and have to stay. All of this ends by itself, and nothing that a
+client sent is readable there. Nothing has to survive a restart of the Redis either: assertions from before it are refused then,
+and customers sign in again.
 """
 
 from collections.abc import Callable

@@ -99,8 +99,8 @@ async def test_what_stands_there_are_hashes_that_end(connect, settled):
     await use(ids, jti="jti-marked", prefix=ID_TOKENS, expires_in_s=300)
 
     with settled.client() as client:
-        kept = {name: client.ttl(name) for name in client.keys("cc:[ad]:*")}
-    assert {name[:5]: len(name) for name in kept} == {b"cc:a:": 27, b"cc:d:": 27}
+        kept = {name: client.ttl(name) for name in client.keys("cc:[jd]:*")}
+    assert {name[:5]: len(name) for name in kept} == {b"cc:j:": 27, b"cc:d:": 27}
     assert sorted(kept.values()) == pytest.approx([180, 420], abs=LATE_S)
 
 
