@@ -16,7 +16,7 @@ from keys import KeyRing, KeyStore, RevisionConflict, SealingKeys, StoreError
 
 from .audit.batch import compose, owed_entries, restart_entry, restart_tip
 from .audit.chain import Head, Tip, confirmation
-from .audit.change import Change, Decide, Done, LedgerReport, Opened, Standing
+from .audit.change import Change, Decide, Done, Opened, Standing
 from .audit.customers import customer_hash
 from .audit.emergency import MAX_ATTEMPTS, Emergency
 from .audit.errors import AuditError, LedgerBusy, PlaceTaken, TrailUnavailable
@@ -29,8 +29,9 @@ from .audit.survey import Survey, survey_trail
 from .audit.trail import Trail
 from .audit.unbroken import Unbroken
 from .audit.verify import TrailVerification
+from .reports import Report
 
-__all__ = ["Change", "Decide", "Done", "Ledger", "LedgerReport", "Standing"]
+__all__ = ["Change", "Decide", "Done", "Ledger", "Standing"]
 
 _T = TypeVar("_T")
 
@@ -66,10 +67,13 @@ class Ledger:
         spill: Spill,
         sealing: SealingKeys,
         now: Callable[[], float],
-        report: LedgerReport,
+        report: Report,
     ) -> None:
         """
         Take the parts; *sealing* are the keys that the store seals with, *now* is the wall clock in epoch seconds.
+
+        *report* is told what an operator must know about the trail: `audit_spilled`, `audit_spill_failed`, `audit_unfinished`,
+        `audit_confirmation_failed`, `trail_restarted`.
         """
         self._workspace = workspace
         self._store = store

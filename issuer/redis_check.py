@@ -13,9 +13,9 @@ from verifier import ReplayStoreUnavailable
 from verifier.redis_doctor import Finding, UnfitRedis
 
 from .redis_connection import RedisConnection, RedisUnavailable
+from .reports import Report
 
 __all__ = [
-    "CheckReport",
     "Persistence",
     "RedisTooOld",
     "RedisUnfit",
@@ -102,18 +102,6 @@ class Remembering(Protocol):
         ...
 
 
-class CheckReport(Protocol):
-    """
-    Told of what could not be found out or is doubtful: `redis_persistence_unknown`, `redis_doubtful`.
-    """
-
-    def __call__(self, event: str, **facts: str | int | None) -> None:
-        """
-        Take note of one event.
-        """
-        ...
-
-
 async def check_version(connection: RedisConnection) -> None:
     """
     See to it that every server is new enough for what is asked of it; one that does not tell its version passes.
@@ -129,7 +117,7 @@ async def check_version(connection: RedisConnection) -> None:
             raise RedisTooOld(connection.where, version)
 
 
-async def check_persistence(connection: RedisConnection, *, allow_volatile: bool, report: CheckReport) -> None:
+async def check_persistence(connection: RedisConnection, *, allow_volatile: bool, report: Report) -> None:
     """
     See to it that every server writes what it is told to a disk and keeps it; what cannot be found out is reported.
 
@@ -144,7 +132,7 @@ async def check_persistence(connection: RedisConnection, *, allow_volatile: bool
         report("redis_persistence_unknown", where=connection.where)
 
 
-async def check_memory(remembering: Remembering, *, where: str, allow_eviction: bool, report: CheckReport) -> None:
+async def check_memory(remembering: Remembering, *, where: str, allow_eviction: bool, report: Report) -> None:
     """
     See to it that a Redis is fit to remember what was used, and report what is doubtful about it, with what to do.
 

@@ -11,8 +11,9 @@ from keys import FileKeyStore, SealedStore, SealingKeys, StoreUnreachable
 
 from .audit import FileTrail, RedisTrail, Trail
 from .keystore_redis import RedisKeyStore
-from .redis_check import CheckReport, check_persistence, check_version
+from .redis_check import check_persistence, check_version
 from .redis_connection import DEADLINE_S, RedisConnection, RedisUnavailable
+from .reports import Report
 from .rings import RingStore
 from .schedule import Clock, StoreClock, steady_clock
 from .settings import Settings
@@ -61,7 +62,7 @@ class RingStores(Protocol):
         """
         ...
 
-    async def check(self, report: CheckReport) -> None:
+    async def check(self, report: Report) -> None:
         """
         See to it that the place can be trusted with keys.
 
@@ -120,7 +121,7 @@ class FileStores:
         """
         return steady_clock(now, monotonic)
 
-    async def check(self, report: CheckReport) -> None:
+    async def check(self, report: Report) -> None:
         """
         Accept every folder: each file is looked at when it is opened.
         """
@@ -174,7 +175,7 @@ class RedisStores:
         """
         return self._now
 
-    async def check(self, report: CheckReport) -> None:
+    async def check(self, report: Report) -> None:
         """
         See to it that it is new enough, persists what it is told and keeps it.
 

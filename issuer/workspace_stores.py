@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from keys import SealingKeys
 
 from .audit import LineFile, Spill
-from .ledger import Ledger, LedgerReport
+from .ledger import Ledger
+from .reports import Report
 from .ring_stores import RingStores, StoredRing
 from .settings import Settings
 from .settings_sealing import spill_path
@@ -33,7 +34,7 @@ def open_stores(
     sealing: SealingKeys,
     *,
     now: Callable[[], float],
-    report: LedgerReport,
+    report: Report,
 ) -> WorkspaceStores:
     """
     Build the stores of a workspace in *place*; nothing is opened yet. *now* is the wall clock in epoch seconds.

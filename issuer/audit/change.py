@@ -4,7 +4,7 @@ What a ledger is asked to do, and what it answers.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from keys import KeyRing
 
@@ -14,7 +14,7 @@ from .sealed_state import TrailState
 from .survey import Survey
 from .trail import TrailEnd
 
-__all__ = ["Change", "Decide", "Done", "LedgerReport", "Opened", "Standing"]
+__all__ = ["Change", "Decide", "Done", "Opened", "Standing"]
 
 _T = TypeVar("_T")
 
@@ -73,20 +73,6 @@ class Standing:
     revision: int
     unfinished: int
     spilled: int
-
-
-class LedgerReport(Protocol):
-    """
-    Told what an operator must know about a trail.
-
-    Events: `audit_spilled`, `audit_spill_failed`, `audit_unfinished`, `audit_confirmation_failed`, `trail_restarted`.
-    """
-
-    def __call__(self, event: str, **facts: str | int | None) -> None:
-        """
-        Take note of one event.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ from typing import Final, TypeVar
 
 from keys import KeyStore, RevisionConflict, StoreError
 
+from ..reports import Report
 from .batch import sealed_without_record
 from .chain import link_of
-from .change import Decide, Done, LedgerReport
+from .change import Decide, Done
 from .errors import AuditError, LedgerBusy
 from .sealed_state import SpilledChange, state_or_start
 from .spill import Spill, spill_line
@@ -30,7 +31,7 @@ class Emergency:
     __slots__ = ("_now", "_report", "_spill", "_store", "_workspace")
 
     def __init__(
-        self, workspace: str, *, store: KeyStore, spill: Spill, now: Callable[[], float], report: LedgerReport
+        self, workspace: str, *, store: KeyStore, spill: Spill, now: Callable[[], float], report: Report
     ) -> None:
         """
         Take the parts, as `Ledger` does.
