@@ -16,8 +16,8 @@ __all__ = ["Recorded", "Refusal", "SignInDesk", "SignInRefused"]
 
 _T = TypeVar("_T")
 
-Refusal = Literal["id_token", "logout_token", "conversation", "full", "unavailable"]
-"""What is wrong: a token, a conversation's name, too many sign-ins of the client, or something that does not answer."""
+Refusal = Literal["not_allowed", "id_token", "logout_token", "conversation", "full", "unavailable"]
+"""What is wrong: the client, a token, a conversation's name, too many sign-ins of it, or something that does not answer."""
 
 
 class SignInRefused(Exception):
@@ -80,6 +80,8 @@ class SignInDesk:
         Raises:
             SignInRefused: when it is not recorded.
         """
+        if "sign_in" not in client.subject_tokens:
+            raise SignInRefused("not_allowed", "sign_ins:not_allowed")
         if conversation is not None and not is_conversation(conversation):
             raise SignInRefused("conversation", "conversation")
         verified = await self._verified(client, id_token, nonce=nonce)

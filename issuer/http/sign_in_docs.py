@@ -154,7 +154,11 @@ class RecordOperation(DocumentedOperation):
             401,
             413,
             429,
-            examples=(("id-token-refused", {"reason": "too_old"}), ("sign-ins-full", {})),
+            examples=(
+                ("sign-ins-not-allowed", {}),
+                ("id-token-refused", {"reason": "too_old"}),
+                ("sign-ins-full", {}),
+            ),
         ),
     }
 

@@ -20,6 +20,12 @@ SIGN_IN_PROBLEMS: Final[Mapping[str, Problem]] = MappingProxyType(
         problem.slug: problem
         for problem in (
             Problem(
+                slug="sign-ins-not-allowed",
+                status=400,
+                title="Sign-ins not allowed",
+                meaning="The client may not bring sign-ins as subject tokens, so none is recorded for it.",
+            ),
+            Problem(
                 slug="id-token-refused",
                 status=400,
                 title="ID token refused",
@@ -73,6 +79,8 @@ def _of_client(error: TokenRefused, realm: str) -> ProblemRaised:
 def _of_sign_in(error: SignInRefused) -> ProblemRaised:
     word = error.reason.partition(":")[2]
     match error.refusal:
+        case "not_allowed":
+            return ProblemRaised(SIGN_IN_PROBLEMS["sign-ins-not-allowed"])
         case "id_token":
             return ProblemRaised(SIGN_IN_PROBLEMS["id-token-refused"], extensions={"reason": word})
         case "logout_token":

@@ -4,7 +4,7 @@ The routes of sign-ins: what they take, what they answer, who may call them, and
 
 import pytest
 
-from ..signed_in import SignedIn
+from ..signed_in import SignedIn, with_provider
 from ..world import DROP, NOW, ORIGIN
 
 HANDLE = "b8lqWkYbJQ0mVh2yqzv3Cg"
@@ -121,6 +121,24 @@ def test_only_a_client_gets_in(method, path, signed_in):
         assert (status, problem["type"]) == (401, "urn:caplo:problem:unauthenticated")
         assert headers["content-type"] == "application/problem+json"
         assert headers["www-authenticate"] == f'Basic realm="{ORIGIN}", Bearer realm="{ORIGIN}"'
+
+
+def test_a_client_records_what_it_may_bring():
+    """
+    One that may bring no sign-in as subject token is told when it records the first, and the ID token is not looked at.
+    """
+    site = SignedIn(with_provider(kinds={"asserted", "id_token"}))
+    try:
+        token = site.id_token()
+        status, _, problem = site.record(token)
+        reasons = site.reasons
+        exchanged = site.exchange(token)
+    finally:
+        site.close()
+
+    assert (status, problem["type"]) == (400, "urn:caplo:problem:sign-ins-not-allowed")
+    assert reasons == ["sign_ins:not_allowed"]
+    assert exchanged.status == 200
 
 
 def test_an_assertion_gets_in_once(signed_in):
