@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from keys.ring import check_workspace
 from verifier.action import is_action_name
 from verifier.url import check_url, is_loopback
 
@@ -45,7 +46,6 @@ _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za
 _AUTHORITY: Final = re.compile(rf"({_HOST.pattern})(?::([1-9][0-9]{{0,4}}))?")
 _DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
-_WORKSPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
 _ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,127}")
@@ -123,9 +123,12 @@ def provider_word(text: str) -> str:
 
 def workspace_name(text: str) -> str:
     """
-    Check the id of a workspace (D3).
+    Check the id of a workspace (D3), which rings are sealed for.
     """
-    return _matching(text, _WORKSPACE_NAME, "must be 1 to 63 of a-z 0-9 -, beginning with a letter or digit")
+    try:
+        return check_workspace(text)
+    except ValueError:
+        raise ValueError("must be 1 to 63 of a-z 0-9 -, beginning with a letter or digit") from None
 
 
 def workspace_path(text: str) -> str:
