@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from verifier.conversation import is_conversation
+
 from .id_tokens import IDTokenRefused, ProviderUnavailable, VerifiedIDToken
 from .registry import Client, Workspace
 from .reports import Report
 from .sign_in_events import CannotTell, SignInEvents
-from .sign_ins import SignIn, SignInEvent, SignInRecords, SignInSummary, is_conversation
+from .sign_ins import SignIn, SignInEvent, SignInRecords, SignInSummary
 
 __all__ = ["Recorded", "Refusal", "SignInDesk", "SignInRefused"]
 

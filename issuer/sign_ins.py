@@ -5,17 +5,16 @@ Whoever has the id of a sign-in, and is the client it was recorded for, may have
 never stored; the handle is for URLs and opens nothing. Level, time and expiry are those of the event and never change.
 """
 
-import re
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 from verifier.claims import CONFIRMATION_LIFETIME_S, MAX_CONFIRMATION_AHEAD_S, MAX_IDENTIFIER_LENGTH, is_time
+from verifier.conversation import MAX_CONVERSATION_LENGTH, is_conversation
 from verifier.levels import Level, is_level
 
 __all__ = [
     "CONVERSATION_MEMORY_S",
-    "MAX_CONVERSATION_LENGTH",
     "MAX_SIGN_INS",
     "MAX_SIGN_INS_OF_CUSTOMER",
     "MAX_SIGN_IN_LIFETIME_S",
@@ -23,7 +22,6 @@ __all__ = [
     "SignInEvent",
     "SignInRecords",
     "SignInSummary",
-    "is_conversation",
     "latest_confirmation",
     "lifetime_s",
 ]
@@ -34,12 +32,8 @@ MAX_SIGN_INS_OF_CUSTOMER: Final = 1000
 """Most live sign-ins of one customer of a provider at one client: nobody takes the room of all others by signing in."""
 MAX_SIGN_IN_LIFETIME_S: Final = 30 * 24 * 3600
 """Longest life of a sign-in, in seconds."""
-MAX_CONVERSATION_LENGTH: Final = 128
-"""Longest name of a conversation, in characters."""
 CONVERSATION_MEMORY_S: Final = CONFIRMATION_LIFETIME_S + 120
 """How much longer than its sign-ins a conversation is remembered: as long as anything confirmed in it could be minted (D18)."""
-
-_CONVERSATION: Final = re.compile(rf"[\x20-\x7e]{{1,{MAX_CONVERSATION_LENGTH}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,13 +149,6 @@ class SignInRecords(Protocol):
         Raises:
             ValueError: when neither is given.
         """
-
-
-def is_conversation(text: str) -> bool:
-    """
-    Tell whether *text* names a conversation: 1 to 128 printable ASCII characters.
-    """
-    return _CONVERSATION.fullmatch(text) is not None
 
 
 def latest_confirmation(now: float) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from .action import BoundAction, bind_action, canonical_json
 from .api_http import APIRequest
 from .claims import is_time
+from .conversation import is_conversation
 from .demand import scope_words
 from .frozen import FrozenDict
 from .levels import Level, is_level
@@ -22,7 +23,6 @@ from .url import check_path
 __all__ = ["APICall", "MintedToken", "SignInRequest", "TokenRequest"]
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_CONVERSATION: Final = re.compile(r"[\x20-\x7e]{1,128}")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 # What this client writes itself, and what decides where a request goes and how it is framed.
@@ -123,7 +123,7 @@ class APICall:
     def __post_init__(self) -> None:
         if self.method not in _METHODS:
             raise ValueError(f"method is one of {', '.join(sorted(_METHODS))}")
-        if _CONVERSATION.fullmatch(self.conversation) is None:
+        if not is_conversation(self.conversation):
             raise ValueError("conversation is 1 to 128 printable ASCII characters")
         check_path(self.path)
         if self.scope is not None:

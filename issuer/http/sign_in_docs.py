@@ -5,10 +5,10 @@ How the sign-in routes are described in the OpenAPI document.
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
+from verifier.conversation import MAX_CONVERSATION_LENGTH
 from verifier.levels import LEVELS
 
 from ..provider_token import MAX_AGE_S
-from ..sign_ins import MAX_CONVERSATION_LENGTH
 from .docs import DocumentedOperation, answer, problem_answers
 from .errors import PROBLEM_JSON, problem_members
 from .sign_in_problems import SIGN_IN_PROBLEMS
