@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, Literal
 
+from .claims import CONFIRMATION_LIFETIME_S
 from .demand import FRESH_SIGN_IN_S
 from .levels import LEVELS, Level, satisfies
 from .process_lock import ProcessLock
@@ -25,8 +26,8 @@ MAX_PROMPTS: Final = 2
 PROMPT_LIMIT_S: Final = 600
 """How long a prompt is waited for by calls that need the same one; after that it counts as lost."""
 
-# As long as tokens can be minted for one confirmed action: 1800 s, and the 120 s that the issuer remembers it beyond (D12).
-_LEAST_MEMORY_S: Final = 1920
+# As long as tokens can be minted for one confirmed action, and the 120 s that the issuer remembers it beyond (D12).
+_LEAST_MEMORY_S: Final = CONFIRMATION_LIFETIME_S + 120
 
 Verdict = Literal["mint_again", "declined", "insufficient", "step_up_unsatisfiable", "prompts_full"]
 """
