@@ -60,14 +60,23 @@ class Together:
     def get(self, path):
         return httpx2.get(f"{self.origin}{path}", trust_env=False, timeout=5)
 
-    def mint(self, number):
-        """
-        Ask for a token over a connection of its own, for one of many customers, and return the status.
-        """
+    def form(self, number):
         orchestrator, now = load_orchestrator(self.dev.orchestrator), time.time()
         ask = Ask(sub=f"cus_{number}", acr="low", auth_time=int(now), audience=orchestrator.audience)
-        form = asyncio.run(orchestrator.form(ask, now))
-        return httpx2.post(orchestrator.token_endpoint, data=form, trust_env=False, timeout=10).status_code
+        return asyncio.run(orchestrator.form(ask, now))
+
+    def send(self, form):
+        """
+        Ask for a token over a connection of its own, and return the status.
+        """
+        endpoint = f"{self.origin}/w/demo/oauth/token"
+        return httpx2.post(endpoint, data=form, trust_env=False, timeout=10).status_code
+
+    def mint(self, number):
+        """
+        Ask for a token for one of many customers, and return the status.
+        """
+        return self.send(self.form(number))
 
     def wait_for(self, condition, limit_s=LIMIT_S):
         deadline = time.monotonic() + limit_s
@@ -78,15 +87,16 @@ class Together:
 
     def ask_until(self, condition):
         """
-        Ask for tokens, several at a time, until *condition* holds; return how many there were.
+        Ask for tokens, several at a time, until *condition* holds; return how many were minted.
         """
-        minted = 0
+        asked = minted = 0
         with ThreadPoolExecutor(8) as pool:
             while not condition():
-                assert minted < 400, self.log.read_text()
-                statuses = list(pool.map(self.mint, range(minted, minted + 8)))
-                assert statuses == [200] * 8
-                minted += 8
+                assert asked < 800, self.log.read_text()
+                statuses = list(pool.map(self.mint, range(asked, asked + 8)))
+                # On a busy machine the Redis does not always answer in time.
+                assert set(statuses) <= {200, 503}
+                asked, minted = asked + 8, minted + statuses.count(200)
         return minted
 
     def minters(self):
@@ -194,6 +204,21 @@ def test_the_start_is_told_in_one_event(service, redis_server):
     found = {name: event.get(name) for name in ("address", "workers", "state", "keys", "worker")}
     assert found == {"address": [service.origin], "workers": 2, "state": where, "keys": where, "worker": None}
     assert {each["worker"] for each in service.events("configuration_loaded")} == {1, 2}
+
+
+def test_an_assertion_is_used_once_by_all_of_them(service):
+    """
+    Whichever worker it is brought to, and however many at a time.
+    """
+    with ThreadPoolExecutor(8) as pool:
+        told = [list(pool.map(service.send, [service.form(number)] * 8)) for number in range(10)]
+
+    accepted = [statuses.count(200) for statuses in told]
+    assert set(accepted) <= {0, 1}
+    assert sum(accepted) > 0
+    # On a busy machine it cannot always be told in time.
+    assert {status for statuses in told for status in statuses} <= {200, 401, 503}
+    assert {each["worker"] for each in service.events("token_refused")} == {1, 2}
 
 
 def test_a_worker_that_is_killed_is_replaced(service):
@@ -326,8 +351,12 @@ def test_it_refuses_to_start_as_one(begin, on_redis, redis_server, spoil, word):
 
 @pytest.mark.parametrize(
     "spoiled",
-    ["serve.create_app = lambda *_, **__: 1 / 0", "serve._look = lambda _: sys.exit(7)"],
-    ids=["raises", "exits"],
+    [
+        "serve.create_app = lambda *_, **__: 1 / 0",
+        "serve._look = lambda _: sys.exit(7)",
+        "workers.os.fork = lambda: workers.os.kill(2**31 - 1, 0)",
+    ],
+    ids=["raises", "exits", "no process"],
 )
 def test_a_worker_that_does_not_start_ends_the_service(begin, spoiled):
     """
@@ -336,7 +365,7 @@ def test_a_worker_that_does_not_start_ends_the_service(begin, spoiled):
     service = begin(spoiled=spoiled)
 
     assert service.process.wait(LIMIT_S) == 2
-    assert service.log.read_text().splitlines()[-1].startswith("customer-context: a worker did not start")
+    assert service.log.read_text().splitlines()[-1].startswith("customer-context: a worker ")
     assert service.events("worker_died") == []
     assert service.events("serving") == []
 
