@@ -17,7 +17,7 @@ demo: venv ## show the whole thing at work: tokens asked for, verified once, ref
 test: lint ## everything that must hold: lint, the tests, the coverage gates, the wheel by itself
 	@echo "== tests, the wheel in an environment of its own among them"
 	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && export COVERAGE_FILE="$$data/coverage" && \
-	$(BIN)/pytest -m "not interop" --cov --cov-report= && \
+	$(BIN)/pytest -m "not interop" -n 3 --dist loadfile --cov --cov-report= && \
 	echo "== branch coverage: 100 % of verifier and keys" && \
 	$(BIN)/coverage report --include='verifier/*,keys/*' --fail-under=100 && \
 	echo "== branch coverage: 95 % of issuer" && \

@@ -137,7 +137,7 @@ def test_a_redis_that_is_not_fit_ends_the_start_in_one_line(run, dev, start_redi
     server = start_redis("--save", "", "--maxmemory-policy", "volatile-lru")
     move(dev, server)
 
-    result = run(command, "--config", dev.config)
+    result = run(command, "--config", dev.config, "--port", "0")
 
     assert result.exit_code == 2
     (line,) = [line for line in result.stderr.splitlines() if line.startswith("customer-context:")]
