@@ -13,10 +13,8 @@ from http import HTTPStatus
 from typing import Final, TypeGuard
 
 from verifier.errors import CustomerContextError
-from verifier.fetch import FETCH_DEADLINE_S, AsyncFetch, FetchError, FetchResponse
-from verifier.jwk import MAX_DOCUMENT_OCTETS
+from verifier.fetch import AsyncFetch, FetchError, FetchResponse, fetch_document
 from verifier.key_source import AsyncKeySource
-from verifier.round_trip import RoundTripError, round_trip
 from verifier.strict_json import StrictJSONError, loads_object
 from verifier.url import check_url
 
@@ -77,7 +75,7 @@ class ProviderKeys:
         """
         self._now = now
         self._monotonic = monotonic
-        self._fetch = _get if fetch is None else fetch
+        self._fetch = fetch_document if fetch is None else fetch
         self._sources: dict[_Kind, AsyncKeySource[ProviderKey]] = {}
 
     async def key(self, provider: Provider, algorithm: IDTokenAlgorithm, kid: str | None) -> ProviderKey:
@@ -177,20 +175,3 @@ def _is_jwks_uri(value: object, issuer: str) -> TypeGuard[str]:
         return False
     # A provider out on the network has no business with what listens on this machine.
     return _QUERY.fullmatch(query) is not None and (value.startswith("https:") or issuer.startswith("http:"))
-
-
-async def _get(url: str, headers: Mapping[str, str], /) -> FetchResponse:
-    try:
-        answer = await round_trip(
-            "GET",
-            url,
-            headers=headers,
-            content=None,
-            ssl_context=None,
-            deadline_s=FETCH_DEADLINE_S,
-            max_octets=MAX_DOCUMENT_OCTETS,
-            reads_body=lambda status: status == HTTPStatus.OK,
-        )
-    except RoundTripError as error:
-        raise FetchError(str(error)) from error
-    return FetchResponse(*answer)

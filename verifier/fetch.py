@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from .jwk import MAX_DOCUMENT_OCTETS
 from .round_trip import RoundTripError, round_trip, run_aside
-from .url import check_url, is_loopback
+from .url import check_url
 
 __all__ = [
     "FETCH_DEADLINE_S",
@@ -23,8 +23,7 @@ __all__ = [
     "FetchError",
     "FetchResponse",
     "HTTPFetch",
-    "check_url",
-    "is_loopback",
+    "fetch_document",
     "jwks_url",
 ]
 
@@ -100,6 +99,35 @@ def jwks_url(issuer: str) -> str:
     return url + JWKS_PATH
 
 
+async def fetch_document(
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    deadline_s: float = FETCH_DEADLINE_S,
+    ssl_context: ssl.SSLContext | None = None,
+) -> FetchResponse:
+    """
+    Get *url*, wherever that is, over a connection of its own; at most 64 KiB of content after decoding are taken.
+
+    Raises:
+        FetchError: for everything that is not an HTTP answer within *deadline_s* seconds.
+    """
+    try:
+        answer = await round_trip(
+            "GET",
+            url,
+            headers=headers,
+            content=None,
+            ssl_context=ssl_context,
+            deadline_s=deadline_s,
+            max_octets=MAX_DOCUMENT_OCTETS,
+            reads_body=lambda status: status == HTTPStatus.OK,
+        )
+    except RoundTripError as error:
+        raise FetchError(str(error)) from error
+    return FetchResponse(*answer)
+
+
 class AsyncHTTPFetch:
     """
     The default `AsyncFetch`: a new connection over httpx2 for every fetch, for there is one in a minute or two.
@@ -123,20 +151,7 @@ class AsyncHTTPFetch:
             check_url(url)
         except ValueError as error:
             raise FetchError("not a URL to fetch keys from") from error
-        try:
-            answer = await round_trip(
-                "GET",
-                url,
-                headers=headers,
-                content=None,
-                ssl_context=self._ssl_context,
-                deadline_s=self._deadline_s,
-                max_octets=MAX_DOCUMENT_OCTETS,
-                reads_body=lambda status: status == HTTPStatus.OK,
-            )
-        except RoundTripError as error:
-            raise FetchError(str(error)) from error
-        return FetchResponse(*answer)
+        return await fetch_document(url, headers, deadline_s=self._deadline_s, ssl_context=self._ssl_context)
 
 
 class HTTPFetch:

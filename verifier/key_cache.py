@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final, Generic, TypeVar
 
 from .errors import CustomerContextError
-from .fetch import FetchResponse, check_url
+from .fetch import FetchResponse
 from .flight import Flight
 from .jwk import KeySet
 from .jwks_cache import (
@@ -27,6 +27,7 @@ from .jwks_cache import (
 )
 from .key_reports import described, report_failure, report_keys, report_unknown_kid
 from .process_lock import ProcessLock
+from .url import check_url
 
 __all__ = ["KeyCache"]
 

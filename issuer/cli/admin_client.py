@@ -17,8 +17,8 @@ from urllib.parse import quote, quote_plus, urlsplit
 import httpx2
 
 from keys import SigningKey
-from verifier.fetch import is_loopback
 from verifier.strict_json import StrictJSONError, loads_object
+from verifier.url import is_loopback
 
 from ..orchestrator import new_idempotency_key, sign_jwt
 from ..suspensions import Target

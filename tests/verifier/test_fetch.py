@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from verifier.fetch import FETCH_DEADLINE_S, AsyncHTTPFetch, FetchError, FetchResponse, HTTPFetch, check_url, jwks_url
+from verifier.fetch import FETCH_DEADLINE_S, AsyncHTTPFetch, FetchError, FetchResponse, HTTPFetch, jwks_url
+from verifier.url import check_url
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/jwk-set+json\r\n"
 # What a fetch with a short deadline may take on a busy machine, short of the 5 s of the default.
