@@ -1,11 +1,12 @@
 """
-How a client gets in wherever it has to prove who it is: its credential is right, an assertion is used once, no secret is guessed.
+How a client gets in wherever it has to prove who it is: by the right credential, an assertion only once, and not too often.
 """
 
 from .clients import Authenticated
 from .errors import WrongSecret, invalid_client, over_limit
+from .limits import Over
 from .oauth import OAuthRequest, OAuthServer
-from .registry import Workspace
+from .registry import Client, Workspace
 from .reports import Report
 from .state import IssuerState
 from .store_answers import answered, cannot_tell
@@ -19,14 +20,15 @@ class ClientEntry:
     Lets in the clients of one workspace.
     """
 
-    __slots__ = ("_ids", "_issuer", "_server", "_wrong_secrets")
+    __slots__ = ("_ids", "_limits", "_server", "_workspace", "_wrong_secrets")
 
     def __init__(self, workspace: Workspace, server: OAuthServer, state: IssuerState, report: Report) -> None:
         """
-        Take what authenticates them, and what remembers used assertions and counts wrong secrets.
+        Take what authenticates them, and what remembers used assertions and counts requests and wrong secrets.
         """
-        self._issuer = workspace.issuer
+        self._workspace = workspace
         self._server = server
+        self._limits = state.limits
         self._ids = state.assertion_ids
         self._wrong_secrets = WrongSecrets(workspace.name, state.limits, report)
 
@@ -58,7 +60,7 @@ class ClientEntry:
             return
         first = await answered(
             self._ids.use(
-                self._issuer,
+                self._workspace.issuer,
                 authenticated.client.client_id,
                 assertion.jti,
                 assertion.expires_at,
@@ -70,3 +72,17 @@ class ClientEntry:
             raise invalid_client(reason="client_assertion:replayed")
         if first is not True:
             raise cannot_tell(first, reason="client_assertion:cannot_tell")
+
+    async def count(self, client: Client, customer: tuple[str, str] | None = None) -> None:
+        """
+        Count a request of an authenticated client, for a customer (namespace and id) where one is known.
+
+        Raises:
+            TokenRefused: `temporarily_unavailable`, 429 over a limit, 503 when that cannot be told.
+        """
+        asked = self._limits.request(self._workspace.name, client.client_id, customer)
+        over = await answered(asked, reason="limits:cannot_tell")
+        if isinstance(over, Over):
+            raise over_limit(over)
+        if over is not None:
+            raise cannot_tell(over, reason="limits:cannot_tell")

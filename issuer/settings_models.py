@@ -270,10 +270,13 @@ class LimitsSettings(_Table):
     """
 
     client_per_second: _Count = Field(
-        default=100, ge=0, le=10_000, description="Token requests of a client, each second, 0 to 10,000; 0 for no limit"
+        default=100,
+        ge=0,
+        le=10_000,
+        description="Requests of a client, each second, about sign-ins too, 0 to 10,000; 0 for no limit",
     )
     client_burst: _Count = Field(
-        default=200, ge=1, le=10_000, description="Token requests of a client that was quiet, at once, 1 to 10,000"
+        default=200, ge=1, le=10_000, description="Requests of a client that was quiet, at once, 1 to 10,000"
     )
     customer_per_minute: _Count = Field(
         default=120,

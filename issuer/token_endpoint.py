@@ -18,14 +18,12 @@ from .errors import (
     TokenRefused,
     invalid_authorization_details,
     invalid_request,
-    over_limit,
     suspended,
     temporarily_unavailable,
 )
 from .exchange import ACCESS_TOKEN_TYPE, Exchange, decide, find_target
 from .form import Form, parse_form
 from .idempotency import Claimed
-from .limits import Over
 from .metrics import Metrics
 from .mint_counts import MintCounts
 from .minting import Minted, mint, token_claims
@@ -119,9 +117,9 @@ class TokenEndpoint:
             self._server.require_exchange(request)
             exchange = await self._decide(request.parameters, client)
         except TokenRefused:
-            await self._count(client, None)
+            await self._entry.count(client)
             raise
-        await self._count(client, (exchange.subject.namespace, exchange.subject.sub))
+        await self._entry.count(client, (exchange.subject.namespace, exchange.subject.sub))
         return exchange
 
     async def _decide(self, form: Form, client: Client) -> Exchange:
@@ -129,14 +127,6 @@ class TokenEndpoint:
         subject = await self._subjects.read(form, client, self._now())
         # To find out who it is may have taken seconds, which count for every age.
         return decide(form, client, self._workspace, target=target, subject=subject, now=self._now())
-
-    async def _count(self, client: Client, customer: tuple[str, str] | None) -> None:
-        asked = self._state.limits.request(self._workspace.name, client.client_id, customer)
-        over = await answered(asked, reason="limits:cannot_tell")
-        if isinstance(over, Over):
-            raise over_limit(over)
-        if over is not None:
-            raise cannot_tell(over, reason="limits:cannot_tell")
 
     async def _mint(self, exchange: Exchange, source: str) -> Mapping[str, Any]:
         try:

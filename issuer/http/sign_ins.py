@@ -2,7 +2,8 @@
 The routes of customers' sign-ins: recorded, shown and ended by clients, and ended by identity providers.
 
 A client proves who it is as at the token endpoint, in the `Authorization` field alone: HTTP Basic, or Bearer with the assertion
-that it would send as `client_assertion`. No URL holds anything secret: the handle in it opens nothing.
+that it would send as `client_assertion`. Recording and showing count with its requests for tokens; ending a sign-in never waits.
+No URL holds anything secret: the handle in it opens nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -131,7 +132,7 @@ class _Desk:
             return as_problem(error, self._workspace.issuer).response
 
     async def record(self, request: Request[Any, Any, Any], known: dict[str, str]) -> Response[bytes]:
-        client = await self._client(request, known)
+        client = await self._counted(request, known)
         check_media_type(request.headers.getall("content-type", []))
         recorded = await self._desk.record(client, **read_body(await request.body(), _BODY))
         handle = recorded.sign_in.handle
@@ -143,7 +144,7 @@ class _Desk:
         )
 
     async def show(self, request: Request[Any, Any, Any], known: dict[str, str]) -> Response[bytes]:
-        client = await self._client(request, known)
+        client = await self._counted(request, known)
         found = await self._desk.describe(client, request.path_params["handle"])
         if found is None:
             raise ProblemRaised(SIGN_IN_PROBLEMS["unknown-sign-in"])
@@ -164,6 +165,11 @@ class _Desk:
 
     def _note(self, known: Mapping[str, str], reason: str) -> None:
         self._report("sign_in_refused", **known, reason=reason)
+
+    async def _counted(self, request: Request[Any, Any, Any], known: dict[str, str]) -> Client:
+        client = await self._client(request, known)
+        await self._entry.count(client)
+        return client
 
     async def _client(self, request: Request[Any, Any, Any], known: dict[str, str]) -> Client:
         asked = _credentials(request.headers.getall("authorization", []))

@@ -2,7 +2,12 @@
 The routes of sign-ins: what they take, what they answer, who may call them, and what a provider's logout ends.
 """
 
+from types import SimpleNamespace
+
 import pytest
+
+from issuer.limits import Rate, Rates
+from issuer.limits_memory import MemoryLimits
 
 from ..signed_in import SignedIn, with_provider
 from ..world import DROP, NOW, ORIGIN
@@ -214,6 +219,48 @@ def test_wrong_secrets_are_counted_here_too(signed_in):
 
     assert statuses == [401] * 10 + [429]
     assert signed_in.record()[0] == 201
+
+
+def test_a_client_over_its_limit_waits_and_may_end_sign_ins(signed_in):
+    """
+    Recording and showing count with the client's requests for tokens, and its ID token is left to it; ending never waits.
+    """
+    told = [signed_in.record()[2] for _ in range(2)]
+    path = f"/sign-ins/{told[0]['handle']}"
+    signed_in.state.limits = MemoryLimits(Rates(client=Rate(10_000_000, 3), customer=None), signed_in.monotonic)
+    token = signed_in.id_token()
+
+    within = [signed_in.record()[0], signed_in.about("GET", path)[0], signed_in.ask_with(told[1]["sign_in_id"]).status]
+    over = [signed_in.record(token), signed_in.about("GET", path)]
+    reasons = [*signed_in.reasons, signed_in.ask_with(told[1]["sign_in_id"]).reason]
+    ended, other = signed_in.about("DELETE", path)[0], signed_in.record(signed_in.id_token(aud="app-4"), client="c1")[0]
+    signed_in.monotonic.at += 10
+
+    assert within == [201, 200, 200]
+    assert [(status, problem["type"]) for status, _, problem in over] == [
+        (429, "urn:caplo:problem:too-many-requests")
+    ] * 2
+    assert [headers["retry-after"] for _, headers, _ in over] == ["10", "10"]
+    assert reasons == ["limit:client", "limit:client"]
+    assert (ended, other) == (204, 201)
+    assert signed_in.record(token)[0] == 201
+
+
+def test_what_cannot_be_counted_is_not_recorded(signed_in):
+    """
+    As at the token endpoint: when the limits cannot be asked, the answer is to come again (503).
+    """
+
+    async def down(*_asked):
+        raise OSError
+
+    signed_in.state.limits = SimpleNamespace(request=down)
+
+    status, headers, problem = signed_in.record()
+
+    assert (status, problem["type"]) == (503, "urn:caplo:problem:unavailable")
+    assert "retry-after" in headers
+    assert signed_in.reasons == ["limits:cannot_tell"]
 
 
 @pytest.mark.parametrize(
