@@ -68,6 +68,19 @@ _TABLES: Final[tuple[type[BaseModel], ...]] = (
     ClientSettings,
     AdminSettings,
 )
+# What the library says of these is in words of Python.
+_IN_WORDS_OF_TOML: Final = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a table",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "model_type": "must be a table",
+    "path_type": "must be a path",
+    "string_type": "must be a string",
+    "tuple_type": "must be a list",
+}
 _AT_LINE: Final = re.compile(r"at line (\d+)")
 _KEYS: Final = frozenset(key for table in _TABLES for key in table.model_fields)
 
@@ -241,5 +254,6 @@ def _message(error: ErrorDetails) -> str:
             return f"must have at least {context['min_length']} of them"
         case "too_long":
             return f"must have at most {context['max_length']} of them"
-        case _:
-            return error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        case kind:
+            said = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            return _IN_WORDS_OF_TOML.get(kind, said)

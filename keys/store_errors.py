@@ -106,7 +106,7 @@ class RingMissing(StoreError):
     def __init__(self, *, where: str, workspace: str) -> None:
         super().__init__(
             f"{where}: workspace {workspace!r} has no ring. If it never had one, create it with `customer-context keys init`; "
-            "if it had, restore it from a backup or mount its volume."
+            "if it had, mount its volume, restore it from a backup, or bring it with `customer-context keys copy`."
         )
         self.where = where
         self.workspace = workspace

@@ -105,12 +105,15 @@ def settings_from_url(url: str, flavour: Flavour) -> Settings:
         raise TypeError("the URL is a str")
     transport, plus, kind = url.partition("://")[0].partition("+")
     try:
-        if not plus:
+        if not plus and transport in ("redis", "rediss", "unix"):
             return _standalone(flavour.parse_url(url), flavour)
         if transport in ("redis", "rediss") and kind in ("sentinel", "cluster"):
             return _several(urlsplit(url), transport, kind, flavour)
     except ValueError:
-        raise ValueError("the URL of Redis has a part that cannot be used") from None
+        raise ValueError(
+            "a part of the URL of Redis cannot be used; it is like redis://user:password@host:6379/0, "
+            "redis+sentinel://host,host/service or redis+cluster://host,host"
+        ) from None
     raise ValueError("a URL of Redis begins with redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://")
 
 

@@ -93,7 +93,8 @@ class RingOlderThanTrail(AuditError):
         """
         super().__init__(
             f"Workspace {workspace!r}: the key ring is at revision {revision}, but the audit trail has revision {recorded} on "
-            "record. Restore the newer ring; if this one is wanted, restart the trail with a reason."
+            "record. Restore the newer ring; if this one is wanted, say why with `keys restore --accept-older`, or, when it is "
+            "in place, with `audit restart`."
         )
         self.workspace = workspace
         self.revision = revision

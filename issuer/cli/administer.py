@@ -213,7 +213,9 @@ def administered(command: Callable[..., None]) -> Callable[..., None]:
         except SuspensionsFull:
             fail("there is no room for one more suspension; lift some that are not needed any more")
         except UnknownSuspension:
-            fail("no suspension of that id holds: it was lifted, or its time has passed")
+            fail(
+                "no suspension of that id holds: it was lifted, or its time has passed; `suspensions list` shows those that do"
+            )
 
     return run
 

@@ -51,7 +51,7 @@ def plan_command(config: Path | None, workspace: str | None, *, as_json: bool) -
     click.echo(f"workspace {name}, revision {revision}, now {utc(at)}: key {ring.active.kid} signs")
     for step in steps:
         kid = step["kid"] or _NEW_KEY
-        click.echo(f"  {step['time']}  {_waiting(step['in_seconds']):>10}  {kid:<43}  {_WORDS[step['what']]}")
+        click.echo(f"  {step['time']}  {_waiting(step['in_seconds']):>14}  {kid:<43}  {_WORDS[step['what']]}")
 
 
 def _waiting(seconds: int) -> str:

@@ -68,6 +68,8 @@ def _list(target: Administered, *, as_json: bool) -> None:
     click.echo(f"workspace {told['workspace']}, revision {told['revision']}")
     for row in told["suspensions"]:
         click.echo(_row(row))
+    if not told["suspensions"]:
+        click.echo("  nobody and nothing is suspended")
 
 
 @command.command("lift")

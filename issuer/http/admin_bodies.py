@@ -65,7 +65,7 @@ def read_body(body: bytes, expected: Mapping[str, Member]) -> dict[str, Any]:
         raise _invalid(f"The body is not one strict JSON object: {error}.") from None
     if unknown := members.keys() - expected.keys():
         names = unknown_members(sorted(unknown))
-        raise _invalid(f"The body has {len(unknown)} members that are unknown here.", unknown_members=names)
+        raise _invalid(f"Members of the body that are unknown here: {len(unknown)}.", unknown_members=names)
     for name, member in expected.items():
         if name in members:
             # A bool is no number here, as in JSON.

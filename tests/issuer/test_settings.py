@@ -372,6 +372,30 @@ def test_a_value_out_of_bounds_stops_the_start(tmp_path, edit, problem):
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (('redis_url = ""', 'trusted_proxies = "10.0.0.1"'), "must be a list"),
+        (('["https://api.shop.example"]', "[3]"), "must be a string"),
+        (('redis_url = ""', "limits = 3"), "must be a table"),
+        (('redis_url = ""', 'limits.client_burst = "many"'), "must be a whole number"),
+        (('redis_url = ""', "limits.client_burst = 9.5"), "must be a whole number"),
+        (('redis_url = ""', "limits.client_burst = []"), "must be a whole number"),
+        (('redis_url = ""', 'redis_allow_eviction = "yes"'), "must be true or false"),
+        (('"orc_main.jwks.json"', "3"), "must be a path"),
+        (('namespace = "shop-login"', 'namespace = "shop-login"\nprovider = {acr = 3}'), "must be a table"),
+    ],
+)
+def test_a_value_of_another_type_is_answered_in_words_of_toml(tmp_path, edit, message):
+    """
+    Nobody has to know what Python calls a list or a table.
+    """
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, edit)
+
+    assert message in {each.message for each in caught.value.problems}
+
+
 def test_all_problems_are_reported_at_once(tmp_path):
     """
     Problems of the file and of the environment come together, in the order of the file.

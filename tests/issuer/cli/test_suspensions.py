@@ -41,6 +41,7 @@ def test_what_was_added_is_listed_and_can_be_lifted(suspensions, run, dev):
     lifted = suspensions("lift", suspension_id)
     assert (lifted.exit_code, lifted.stdout.split()[:2]) == (0, ["lifted", suspension_id])
     assert listed(suspensions) == []
+    assert "nobody and nothing is suspended" in suspensions("list").stdout
     told = json.loads(run(audit_command, "list", "--config", dev.config, "--json").stdout)
     assert [record["event"] for record in told["records"]] == ["suspension_lifted", "suspension_added"]
 

@@ -121,6 +121,15 @@ def test_urls_that_make_no_sense(flavour, url):
     assert "s3cret" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("url", ["http://h", "127.0.0.1:6379", "h", ""])
+def test_what_is_no_url_of_redis_is_told_how_one_begins(flavour, url):
+    """
+    Whoever takes another scheme, or none, is shown those that there are.
+    """
+    with pytest.raises(ValueError, match="begins with redis://"):
+        settings_from_url(url, flavour)
+
+
 @pytest.mark.parametrize("url", [None, b"redis://h", 7])
 def test_a_url_is_a_str(flavour, url):
     """
