@@ -18,52 +18,36 @@ from .id_token_signature import ProviderKey
 from .provider_token import (
     IDTokenRefused,
     ProviderToken,
+    VerifiedProviderToken,
     admit_provider_token,
     is_provider_identifier,
     read_audiences,
-    void_from,
 )
-from .registry import Client, Connection, Provider, ProviderClients, Workspace
+from .registry import Client, Provider, ProviderClients, Workspace
 
 __all__ = ["IDTokenRefused", "UnverifiedIDToken", "VerifiedIDToken", "admit_id_token"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedIDToken:
+class VerifiedIDToken(VerifiedProviderToken):
     """
     A sign-in that an identity provider vouches for.
 
     Attributes:
-        connection: the connection whose customer it is.
-        provider: the identity provider of that connection.
-        audience: the client id at the provider that it was issued to.
         sub: the customer there; unique within the connection only.
         level: what the way of signing in is worth, by the provider's map.
         auth_time: when the customer signed in, epoch seconds.
-        iat, exp: when it was issued, and from when on it is void.
         nonce: the value that was given out for it, or None.
         sid: the customer's session at the provider, or None.
         once: identifies what was signed, to use it once; not the signature, which may be spelt in two ways.
     """
 
-    connection: Connection
-    provider: Provider
-    audience: str
     sub: str = field(repr=False)
     level: Level
     auth_time: float
-    iat: float
-    exp: float
     nonce: str | None = field(repr=False)
     sid: str | None = field(repr=False)
     once: str
-
-    @property
-    def expires_at(self) -> int:
-        """
-        The first whole epoch second at which it can no longer be accepted.
-        """
-        return void_from(self.iat, self.exp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ from .id_token_signature import ProviderKey
 from .provider_token import (
     IDTokenRefused,
     ProviderToken,
+    VerifiedProviderToken,
     admit_provider_token,
     is_provider_identifier,
     read_audiences,
-    void_from,
 )
-from .registry import Connection, Provider, ProviderClients, Workspace
+from .registry import ProviderClients, Workspace
 
 __all__ = ["UnverifiedLogoutToken", "VerifiedLogoutToken", "admit_logout_token"]
 
@@ -26,35 +26,19 @@ _EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedLogoutToken:
+class VerifiedLogoutToken(VerifiedProviderToken):
     """
     A sign-out that an identity provider vouches for: of one session, of all sessions of a customer, or both said.
 
     Attributes:
-        connection: the connection whose customer it is.
-        provider: the identity provider of that connection.
-        audience: the client id at the provider that it was issued to.
         sub: the customer there, or None; with it alone, all of their sessions have ended.
         sid: the session that has ended, or None; never both None.
         jti: its identifier, to use it once.
-        iat, exp: when it was issued, and from when on it is void.
     """
 
-    connection: Connection
-    provider: Provider
-    audience: str
     sub: str | None = field(repr=False)
     sid: str | None = field(repr=False)
     jti: str
-    iat: float
-    exp: float
-
-    @property
-    def expires_at(self) -> int:
-        """
-        The first whole epoch second at which it can no longer be accepted.
-        """
-        return void_from(self.iat, self.exp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,15 +19,14 @@ from .registry import Connection, Provider, ProviderClients, Workspace
 
 __all__ = [
     "MAX_AGE_S",
-    "MAX_AHEAD_S",
     "MAX_PROVIDER_TOKEN_LENGTH",
     "IDTokenReason",
     "IDTokenRefused",
     "ProviderToken",
+    "VerifiedProviderToken",
     "admit_provider_token",
     "is_provider_identifier",
     "read_audiences",
-    "void_from",
 ]
 
 MAX_PROVIDER_TOKEN_LENGTH: Final = 16_384
@@ -35,9 +34,6 @@ MAX_PROVIDER_TOKEN_LENGTH: Final = 16_384
 
 MAX_AGE_S: Final = 300
 """How long ago a token may have been issued."""
-
-MAX_AHEAD_S: Final = 5
-"""How far a provider's clock may be ahead."""
 
 IDTokenReason = Literal[
     "malformed",
@@ -67,6 +63,8 @@ IDTokenReason = Literal[
 """Why an ID token or logout token is refused; a claim's name where it is missing or malformed."""
 
 _MAX_IDENTIFIER_LENGTH: Final = 255
+# How far a provider's clock may be ahead.
+_MAX_AHEAD_S: Final = 5
 
 
 class IDTokenRefused(Exception):
@@ -121,6 +119,32 @@ class ProviderToken:
             raise IDTokenRefused("signature")
         if self.exp <= now:
             raise IDTokenRefused("expired")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedProviderToken:
+    """
+    What an ID token and a logout token have in common once everything about them holds.
+
+    Attributes:
+        connection: the connection whose customer it is about.
+        provider: the identity provider of that connection.
+        audience: the client id at the provider that it was issued to.
+        iat, exp: when it was issued, and from when on it is void (epoch seconds).
+    """
+
+    connection: Connection
+    provider: Provider
+    audience: str
+    iat: float
+    exp: float
+
+    @property
+    def expires_at(self) -> int:
+        """
+        The first whole epoch second at which it can no longer be accepted.
+        """
+        return min(math.ceil(self.exp), math.floor(self.iat + MAX_AGE_S) + 1)
 
 
 def admit_provider_token(
@@ -190,13 +214,6 @@ def is_provider_identifier(value: object) -> TypeGuard[str]:
     )
 
 
-def void_from(iat: float, exp: float) -> int:
-    """
-    Return the first whole epoch second at which a token of these times can no longer be accepted.
-    """
-    return min(math.ceil(exp), math.floor(iat + MAX_AGE_S) + 1)
-
-
 def _is_allowed(alg: object, provider: Provider) -> TypeGuard[IDTokenAlgorithm]:
     return isinstance(alg, str) and alg in provider.algorithms
 
@@ -207,7 +224,7 @@ def _times(claims: Mapping[str, Any], now: float) -> tuple[float, float]:
         raise IDTokenRefused("expired")
     if iat < now - MAX_AGE_S:
         raise IDTokenRefused("too_old")
-    if max(iat, nbf) > now + MAX_AHEAD_S:
+    if max(iat, nbf) > now + _MAX_AHEAD_S:
         raise IDTokenRefused("not_yet_valid")
     return iat, exp
 
