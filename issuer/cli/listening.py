@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
-__all__ = ["CannotListen", "addresses", "listening"]
+__all__ = ["CannotListen", "addresses", "bound", "listen"]
 
 _BACKLOG: Final = 1024
 
@@ -31,9 +31,11 @@ class _Place(NamedTuple):
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[tuple[socket.socket, ...]]:
+def bound(host: str, port: int) -> Iterator[tuple[socket.socket, ...]]:
     """
-    Listen at every address that *host* stands for while the block runs; 0 picks a port, the same for all of them.
+    Hold every address that *host* stands for while the block runs; 0 picks a port, the same for all of them.
+
+    Nobody can connect before `listen`, so that whoever looks for a service that is ready does not wait at one that is not.
 
     Raises:
         CannotListen: before the block runs.
@@ -43,7 +45,7 @@ def listening(host: str, port: int) -> Iterator[tuple[socket.socket, ...]]:
         absent: OSError | None = None
         for place in _places(host, port):
             try:
-                opened.append(stack.enter_context(_bound(place, opened[0].getsockname()[1] if opened else port)))
+                opened.append(stack.enter_context(_held(place, opened[0].getsockname()[1] if opened else port)))
             except OSError as error:
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise CannotListen(_refusal(error, host, port)) from None
@@ -52,6 +54,20 @@ def listening(host: str, port: int) -> Iterator[tuple[socket.socket, ...]]:
         if absent is not None and not opened:
             raise CannotListen(_refusal(absent, host, port))
         yield tuple(opened)
+
+
+def listen(sockets: tuple[socket.socket, ...]) -> None:
+    """
+    Let connections come.
+
+    Raises:
+        CannotListen: when another program does so at the same address, which it had bound at the same time.
+    """
+    for each in sockets:
+        try:
+            each.listen(_BACKLOG)
+        except OSError as error:
+            raise CannotListen(_refusal(error, *each.getsockname()[:2])) from None
 
 
 def addresses(sockets: tuple[socket.socket, ...]) -> tuple[str, ...]:
@@ -73,7 +89,7 @@ def _places(host: str, port: int) -> tuple[_Place, ...]:
     return tuple(dict.fromkeys(_Place(family, address) for family, _, _, _, address in found))
 
 
-def _bound(place: _Place, port: int) -> socket.socket:
+def _held(place: _Place, port: int) -> socket.socket:
     opened = socket.socket(place.family, socket.SOCK_STREAM)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -81,8 +97,6 @@ def _bound(place: _Place, port: int) -> socket.socket:
             # Otherwise it would take the place of the one for the other family.
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         opened.bind(place.at(port))
-        # Two may bind an address that nobody listens at yet; only one of them can do this.
-        opened.listen(_BACKLOG)
     except BaseException:
         opened.close()
         raise

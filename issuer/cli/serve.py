@@ -26,7 +26,7 @@ from ..reload import Reloader
 from ..service import Service, build_service
 from ..settings import Settings, load_settings
 from ..single_process import AlreadyServed, served_alone
-from .listening import CannotListen, addresses, listening
+from .listening import CannotListen, addresses, bound, listen
 from .options import config_option, fail, read_settings, readable_errors
 from .workers import WorkerFailed, Workers
 
@@ -74,8 +74,9 @@ def command(config: Path | None, host: str, port: int | None, workers: int) -> N
     configure_logging(settings.log_level, json=settings.log_format == "json")
     port = _port(settings.origin) if port is None else port
     try:
-        with served_alone(settings.data_dir), listening(host, port) as sockets:
+        with served_alone(settings.data_dir), bound(host, port) as sockets:
             serving = _Serving(settings, partial(load_settings, config, os.environ), sockets)
+            listen(sockets)
             if workers == 1:
                 serving.alone()
             else:

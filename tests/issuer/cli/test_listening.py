@@ -8,11 +8,11 @@ import socket
 import pytest
 
 from issuer.cli import listening as listening_module
-from issuer.cli.listening import CannotListen, addresses, listening
+from issuer.cli.listening import CannotListen, addresses, bound, listen
 
 
 def refused(host, port):
-    with pytest.raises(CannotListen) as refusal, listening(host, port):
+    with pytest.raises(CannotListen) as refusal, bound(host, port):
         pytest.fail("it was bound")
     return str(refusal.value)
 
@@ -35,11 +35,14 @@ def place(address, family=socket.AF_INET):
 
 def test_a_port_is_picked_and_told():
     """
-    Port 0 means any; connections are taken from the first moment, and none is when the block has ended.
+    Port 0 means any; connections are taken when that is asked for, and none before, or when the block has ended.
     """
-    with listening("127.0.0.1", 0) as sockets:
+    with bound("127.0.0.1", 0) as sockets:
         (address,) = addresses(sockets)
         port = sockets[0].getsockname()[1]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+        listen(sockets)
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
 
     assert address == f"http://127.0.0.1:{port}"
@@ -51,13 +54,14 @@ def test_a_port_can_be_bound_again_at_once():
     """
     Connections that ended a moment ago do not keep the next service from starting.
     """
-    with listening("127.0.0.1", 0) as sockets:
+    with bound("127.0.0.1", 0) as sockets:
         port = sockets[0].getsockname()[1]
+        listen(sockets)
         with socket.create_connection(("127.0.0.1", port), timeout=5):
             accepted, _ = sockets[0].accept()
             accepted.close()
 
-    with listening("127.0.0.1", port) as sockets:
+    with bound("127.0.0.1", port) as sockets:
         assert addresses(sockets) == (f"http://127.0.0.1:{port}",)
 
 
@@ -67,7 +71,7 @@ def test_all_addresses_of_a_name_get_one_port(resolved):
     """
     resolved(place(("127.0.0.1", 0)), place(("127.0.0.2", 0)), place(("127.0.0.1", 0)))
 
-    with listening("localhost", 0) as sockets:
+    with bound("localhost", 0) as sockets:
         names = [each.getsockname() for each in sockets]
 
     assert [host for host, _ in names] == ["127.0.0.1", "127.0.0.2"]
@@ -80,7 +84,7 @@ def test_an_address_that_the_machine_does_not_have_is_left_out(resolved):
     """
     resolved(place(("192.0.2.1", 0)), place(("127.0.0.1", 0)))
 
-    with listening("localhost", 0) as sockets:
+    with bound("localhost", 0) as sockets:
         assert [each.getsockname()[0] for each in sockets] == ["127.0.0.1"]
 
 
@@ -90,7 +94,7 @@ def test_an_address_of_the_other_family_is_written_as_in_urls():
     Between brackets.
     """
     try:
-        with listening("::1", 0) as sockets:
+        with bound("::1", 0) as sockets:
             port = sockets[0].getsockname()[1]
             assert addresses(sockets) == (f"http://[::1]:{port}",)
     except CannotListen:
@@ -110,6 +114,19 @@ def test_a_port_that_is_taken():
     assert "--port" in message
 
 
+def test_two_that_start_at_the_same_time():
+    """
+    Both can bind the port, and only one of them gets to listen.
+    """
+    with bound("127.0.0.1", 0) as first:
+        port = first[0].getsockname()[1]
+        with bound("127.0.0.1", port) as second:
+            listen(first)
+
+            with pytest.raises(CannotListen, match=f"127.0.0.1:{port} is taken"):
+                listen(second)
+
+
 def test_one_of_two_addresses_that_is_taken(resolved):
     """
     Half of a service is none; what was bound already is let go of.
@@ -120,7 +137,7 @@ def test_one_of_two_addresses_that_is_taken(resolved):
 
         assert "is taken" in refused("localhost", port)
 
-    with listening("localhost", port) as sockets:
+    with bound("localhost", port) as sockets:
         assert len(sockets) == 2
 
 

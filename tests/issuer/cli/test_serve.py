@@ -49,7 +49,7 @@ def serve(run, dev, monkeypatch: pytest.MonkeyPatch):
     given = {}
 
     @contextmanager
-    def listening(host, port):
+    def bound(host, port):
         given["bound"] = (host, port)
         yield ()
 
@@ -60,7 +60,7 @@ def serve(run, dev, monkeypatch: pytest.MonkeyPatch):
         def run(self, sockets):
             given["sockets"] = sockets
 
-    monkeypatch.setattr(serve_module, "listening", listening)
+    monkeypatch.setattr(serve_module, "bound", bound)
     monkeypatch.setattr(uvicorn, "Server", Server)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: None)
