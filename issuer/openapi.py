@@ -22,7 +22,8 @@ from .app import routes
 from .audit import FileTrail, LineFile, Spill
 from .http.admin_doc_parts import ADMIN_SECURITY_SCHEMES
 from .http.admin_schemas import ADMIN_SCHEMAS
-from .http.docs import SCHEMAS
+from .http.problem_docs import PROBLEM_SCHEMAS
+from .http.public_docs import PUBLIC_SCHEMAS
 from .http.sign_in_docs import SIGN_IN_SCHEMAS, SIGN_IN_SECURITY_SCHEMES
 from .http.token_docs import SECURITY_SCHEMES, TOKEN_SCHEMAS
 from .ledger import Ledger
@@ -77,7 +78,7 @@ def document() -> dict[str, Any]:
     )
     built = Litestar(route_handlers=handlers, openapi_config=config, logging_config=None).openapi_schema.to_schema()
     built["components"] = {
-        "schemas": {**SCHEMAS, **TOKEN_SCHEMAS, **SIGN_IN_SCHEMAS, **ADMIN_SCHEMAS},
+        "schemas": {**PROBLEM_SCHEMAS, **PUBLIC_SCHEMAS, **TOKEN_SCHEMAS, **SIGN_IN_SCHEMAS, **ADMIN_SCHEMAS},
         "securitySchemes": {**SECURITY_SCHEMES, **SIGN_IN_SECURITY_SCHEMES, **ADMIN_SECURITY_SCHEMES},
     }
     return built

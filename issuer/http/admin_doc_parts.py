@@ -8,8 +8,9 @@ from typing import Any, Final
 from ..admin_idempotency import MAX_RECORDS, RETENTION_S
 from .admin_bodies import MAX_BODY_OCTETS
 from .admin_problems import ADMIN_PROBLEMS
-from .docs import answer, problem_answers
-from .errors import PROBLEM_JSON, Problem, problem_members
+from .docs import answer
+from .errors import Problem
+from .problem_docs import problem_answers
 
 __all__ = [
     "ADMIN_SECURITY",
@@ -113,14 +114,11 @@ def answers(
     """
     Describe all answers: the one of success, and problems by status, with examples of those that say more than it.
     """
-    problems = problem_answers(400, 401, 403, 429, 503, *statuses)
+    problems = problem_answers(400, 401, 403, 429, 503, *statuses, examples=examples)
     for status, each in problems.items():
         # Those who are not let in, and those whom the edge refuses before anybody looks who calls, do not learn it.
         if status not in _WITHOUT_HEAD:
             each["headers"] = {**each.get("headers", {}), **_HEAD}
-    for problem, extensions in examples:
-        shown_there = problems[str(problem.status)]["content"][PROBLEM_JSON]["examples"]
-        shown_there[problem.slug] = {"value": problem_members(problem) | dict(extensions)}
     return {**success, **problems}
 
 

@@ -17,8 +17,8 @@ from verifier.fetch import JWKS_PATH
 from ..metrics import Metrics
 from ..registry import Workspace
 from ..rings import LiveRing, RingUnavailable
-from .docs import KeySetOperation
 from .documents import document_response, readable
+from .public_docs import KeySetOperation
 
 __all__ = ["JWKS_MEDIA_TYPE", "jwks_routes"]
 

@@ -20,9 +20,9 @@ from ..action_request import DETAILS_TYPE
 from ..document import Document
 from ..exchange import GRANT_TYPE
 from ..registry import Workspace
-from .docs import MetadataOperation
 from .documents import document_response, readable
 from .errors import TOKEN_PATH
+from .public_docs import MetadataOperation
 
 __all__ = ["METADATA_PATH", "metadata", "metadata_paths", "metadata_routes"]
 

@@ -9,8 +9,8 @@ from verifier.conversation import MAX_CONVERSATION_LENGTH
 from verifier.levels import LEVELS
 
 from ..provider_token import MAX_AGE_S
-from .docs import DocumentedOperation, answer, problem_answers
-from .errors import PROBLEM_JSON, problem_members
+from .docs import DocumentedOperation, answer
+from .problem_docs import problem_answers
 from .sign_in_problems import SIGN_IN_PROBLEMS
 
 __all__ = [
@@ -104,12 +104,8 @@ _HANDLE: Final = {
 
 
 def _answers(success: Mapping[str, Any], *statuses: int, examples: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Any:
-    problems = problem_answers(400, 503, *statuses)
-    for slug, extensions in examples:
-        problem = SIGN_IN_PROBLEMS[slug]
-        content = problems[str(problem.status)]["content"][PROBLEM_JSON]
-        content["examples"][slug] = {"value": problem_members(problem) | dict(extensions)}
-    return {**success, **problems}
+    shown = [(SIGN_IN_PROBLEMS[slug], extensions) for slug, extensions in examples]
+    return {**success, **problem_answers(400, 503, *statuses, examples=shown)}
 
 
 class RecordOperation(DocumentedOperation):
