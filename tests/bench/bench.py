@@ -193,7 +193,7 @@ def main() -> None:
     options = parser.parse_args()
     sys.stderr.write(f"measuring {ROUNDS} rounds of {PER_ROUND} ...\n")
     ratios = report(Bench().measure())
-    sys.stderr.write(f"asking the token endpoint for {options.seconds:g} s ...\n")
+    sys.stderr.write(f"asking the token endpoint for {options.seconds:g} s each ...\n")
     from endpoint import measure_endpoint  # noqa: PLC0415 -- starts a service; the figures above want the machine alone
 
     endpoint = measure_endpoint(options.seconds)
@@ -203,7 +203,7 @@ def main() -> None:
     for name, figure in ratios.items():
         print(f"{name:<16} {figure['us']:>8.1f} us   {figure['ratio']:>5.2f} x raw")
     for name, value in endpoint.items():
-        print(f"token endpoint, {name:<18} {value:>8.0f} requests/s")
+        print(f"token endpoint, {name:<33} {value:>6.0f} requests/s")
 
 
 if __name__ == "__main__":

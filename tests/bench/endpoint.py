@@ -1,18 +1,26 @@
 """
-Requests per second of the token endpoint: one worker, sixteen connections, everything signed beforehand.
+Requests per second of the token endpoint: sixteen connections, no limits, everything signed beforehand.
 
-The load comes from a process of its own, a plain socket client, so that it takes as little of the machine as it can.
+In one process with its memory, in one on a Redis, and in two on that Redis, a service of its own for each. The load comes from a
+process of its own, a plain socket client, so that it takes as little of the machine as it can; the Redis takes some as well.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlsplit
+
+from replay import servers
 
 from issuer.orchestrator import Ask, RequestedWrite, load_orchestrator, new_idempotency_key
 
@@ -21,46 +29,76 @@ CONNECTIONS = 16
 PORT = 18_473
 PREPARED_A_SECOND = 2500
 UNLIMITED = {f"CUSTOMER_CONTEXT_LIMITS__{name}": "0" for name in ("CLIENT_PER_SECOND", "CUSTOMER_PER_MINUTE")}
+START_LIMIT_S = 30
+# What was signed before a Redis was met first is refused: this one is as it would be an hour after that.
+EPOCH_AGE_S = 3600
 
 
 def measure_endpoint(seconds: float) -> dict[str, float]:
     """
-    Start a service, ask it for read and for write tokens for *seconds* each, and return requests per second.
+    Ask each service for read and for write tokens for *seconds* each, and return requests per second.
     """
     with tempfile.TemporaryDirectory() as folder:
-        dev = Path(folder) / "dev"
-        origin = f"http://127.0.0.1:{PORT}"
-        subprocess.run([COMMAND, "init", dev, "--origin", origin], check=True, stdout=subprocess.DEVNULL)
-        config = dev / "customer-context.toml"
-        serve = [COMMAND, "serve", "--config", config, "--port", str(PORT)]
-        environ = os.environ | UNLIMITED
-        with subprocess.Popen(serve, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as service:
-            try:
-                _wait()
-                return {
-                    "read tokens": asyncio.run(_rate(dev, seconds, write=False)),
-                    "write tokens": asyncio.run(_rate(dev, seconds, write=True)),
-                }
-            finally:
-                service.terminate()
-
-
-def _wait() -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+        place = Path(folder)
+        told = _measure(place / "memory", seconds, "1 worker in memory", workers=1)
+        server = servers().RedisServer(place / "redis")
+        server.start()
         try:
-            asyncio.run(_connect())
-        except OSError:
+            for workers, words in ((1, "1 worker on Redis"), (2, "2 workers on Redis")):
+                told |= _measure(place / str(workers), seconds, words, workers=workers, server=server)
+        finally:
+            server.stop()
+        return told
+
+
+def _measure(folder: Path, seconds: float, words: str, *, workers: int, server: Any = None) -> dict[str, float]:
+    origin = f"http://127.0.0.1:{PORT}"
+    subprocess.run([COMMAND, "init", folder, "--origin", origin], check=True, stdout=subprocess.DEVNULL)
+    config = folder / "customer-context.toml"
+    if server is not None:
+        _move(config, server)
+    with _served(config, workers):
+        return {
+            f"{words}, {kind} tokens": asyncio.run(_rate(folder, seconds, write=kind == "write"))
+            for kind in ("read", "write")
+        }
+
+
+def _move(config: Path, server: Any) -> None:
+    """
+    Let the service of that configuration keep everything in the Redis, and nothing else be there.
+    """
+    config.write_text(f'redis_url = "{server.url}"\nkeys_redis_allow_volatile = true\n{config.read_text()}')
+    with server.client() as client:
+        client.flushall()
+        seconds, _ = client.time()
+        identity = client.info("replication")["master_replid"]
+        client.set("cc:e", f"{identity} {(seconds - EPOCH_AGE_S) * 1000}")
+    subprocess.run([COMMAND, "keys", "init", "--config", config], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def _served(config: Path, workers: int) -> Iterator[None]:
+    serve = [COMMAND, "serve", "--config", config, "--port", str(PORT), "--workers", str(workers)]
+    environ = os.environ | UNLIMITED
+    with subprocess.Popen(serve, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as service:
+        try:
+            _wait(service)
+            yield
+        finally:
+            service.terminate()
+
+
+def _wait(service: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline and service.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{PORT}/health/ready", timeout=5).close()
+        except (OSError, urllib.error.URLError):
             time.sleep(0.1)
         else:
             return
     raise TimeoutError("the service did not start")
-
-
-async def _connect() -> None:
-    _, writer = await asyncio.open_connection("127.0.0.1", PORT)
-    writer.close()
-    await writer.wait_closed()
 
 
 async def _rate(dev: Path, seconds: float, *, write: bool) -> float:
@@ -103,8 +141,10 @@ async def _ask_on_one_connection(requests: list[bytes], deadline: float) -> int:
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         body = await reader.readexactly(length)
-        if not head.startswith(b"HTTP/1.1 200"):
+        if head.startswith(b"HTTP/1.1 200"):
+            done += 1
+        elif not head.startswith(b"HTTP/1.1 503"):
+            # A Redis that did not answer in time is no answer, and not counted as one.
             raise RuntimeError(f"the token endpoint answered {json.loads(body)}")
-        done += 1
     writer.close()
     return done
