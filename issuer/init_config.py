@@ -184,18 +184,38 @@ def _write_file(path: Path, text: str) -> None:
 _TOML: Final = """\
 # Development configuration, written by `customer-context init`. Paths are relative to this file.
 # Check it with `customer-context config check`, start the service with `customer-context serve`.
+# Behind # are the keys that are not needed here, with their defaults where they have one. A variable goes before the
+# file: CUSTOMER_CONTEXT_REDIS_URL, CUSTOMER_CONTEXT_LIMITS__CLIENT_BURST; arrays are JSON there.
 
 origin = "{origin}"            # every issuer URL begins with it; https anywhere but on this machine
-data_dir = "data"                           # the sealed key rings; keep it, and back it up
+data_dir = "data"                           # sealed key rings and audit trails; keep it, and back it up
 log_format = "console"                      # "json" where logs are collected
+#log_level = "info"
+#trusted_proxies = ["10.0.0.0/8"]           # whose X-Forwarded-For says who asks
+#redis_url = "redis://127.0.0.1:6379"       # what instances and workers share; or redis+sentinel://, redis+cluster://
+#redis_allow_eviction = false
+#keys_redis_url = "redis://127.0.0.1:6380"  # another one for rings and trails
+#keys_redis_allow_volatile = false
+#shared_audiences = []                      # APIs that several workspaces may name
 
-[[sealing_keys]]                            # opens the rings: the first seals, all open
+#[limits]                                   # 0 turns one off
+#client_per_second = 100                    # requests of a client ...
+#client_burst = 200                         # ... and at once after a while
+#customer_per_minute = 120                  # ... and for one customer
+#wrong_secrets_per_minute = 10              # for a name, and from an address
+
+#[jwks]                                     # how long the key set may be kept: both bound what a revocation takes
+#max_age_s = 120
+#stale_if_error_s = 120
+
+[[sealing_keys]]                            # opens the rings: the first seals, all open; the same at every instance
 id = "{sealing_id}"
 file = "sealing.key"                        # in production a mounted secret
 
-[[workspaces]]
+[[workspaces]]                              # SIGHUP has all of it read again, but for name and path; the rest needs a restart
 name = "demo"
 path = "/w/demo"                            # issuer = origin + path
+#revoked_kids = []                          # keys that are revoked even where their store is down
 
   [[workspaces.connections]]                # one set of customers, and the APIs that know them
   name = "shop"
@@ -208,19 +228,36 @@ path = "/w/demo"                            # issuer = origin + path
     audience = "https://api.shop.example"
     scopes = ["orders:write"]               # minted only together with this action
     confirmation = "client"                 # the orchestrator vouches for it; "none" asks nobody
+    #selector = "customerId"                # an argument that the service fills with namespace:sub
+
+    #[workspaces.connections.provider]      # where the customers sign in; without it the orchestrator vouches for them
+    #issuer = "https://login.shop.example"
+    #algorithms = ["RS256"]                 # and ES256, PS256, EdDSA
+    #jwks_file = "provider.jwks.json"       # without it the keys are found by OpenID Connect Discovery
+    #sign_in_lifetime_s = 28800
+      #[workspaces.connections.provider.clients]
+      #"shop-web" = "orc_main"              # its client id, and which client below brings the tokens issued to it
+      #[workspaces.connections.provider.acr]
+      #"urn:shop:mfa" = "high"              # its acr, exactly; what is not listed is low
+      #[[workspaces.connections.provider.amr]]
+      #values = ["pwd", "otp"]              # a complete set of its amr; the higher level counts
+      #level = "standard"
 
   [[workspaces.clients]]                    # an orchestrator; what is not listed is refused
   client_id = "orc_main"
-  jwks_file = "clients/orc_main.jwks.json"  # public halves of its keys; the private ones: orchestrator/
+  jwks_file = "clients/orc_main.jwks.json"  # public halves of its keys, private ones: orchestrator/; or secret_sha256
   subject_jwks_file = "clients/orc_main.subjects.jwks.json"
   connections = ["shop"]
+  #audiences = ["https://api.shop.example"] # only these of its connections
   agents = ["agt_support"]
   scopes = ["orders:read", "orders:write"]
   actions = ["cancel_order"]
   max_asserted_level = "high"               # so that step-up can be tried; "standard" is the default
+  #subject_tokens = ["asserted"]            # its own word; from a provider "sign_in", or "id_token" for a single token
+  #require_actor_token = false
 
   [[workspaces.admins]]
   name = "secops"
-  secret_sha256 = ["{admin_digest}"]  # of the secret shown once
+  secret_sha256 = ["{admin_digest}"]  # of the secret shown once; or jwks_file
   permissions = ["keys:read", "keys:rotate", "keys:revoke", "suspensions", "audit:read"]
 """
