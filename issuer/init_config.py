@@ -212,7 +212,7 @@ log_format = "console"                      # "json" where logs are collected
 id = "{sealing_id}"
 file = "sealing.key"                        # in production a mounted secret
 
-[[workspaces]]                              # SIGHUP has all of it read again, but for name and path; the rest needs a restart
+[[workspaces]]                              # read again on SIGHUP, but for name and path; the rest needs a restart
 name = "demo"
 path = "/w/demo"                            # issuer = origin + path
 #revoked_kids = []                          # keys that are revoked even where their store is down
