@@ -106,12 +106,13 @@ class SignInDesk:
 
     async def describe(self, client: Client, handle: str) -> SignInSummary | None:
         """
-        Return what may be said of a sign-in; None when the client has none with that handle.
+        Return what may be said of a sign-in; None when the client has none with that handle, or none that serves still.
 
         Raises:
             SignInRefused: when it cannot be told.
         """
-        return await _told(self._records.describe(self._name, client.client_id, handle, self._now()))
+        found = await _told(self._records.describe(self._name, client.client_id, handle, self._now()))
+        return found if found is not None and self._events.stand_behind(found) else None
 
     async def end(self, client: Client, handle: str) -> bool:
         """
@@ -170,6 +171,7 @@ def _event(verified: VerifiedIDToken, client: Client, *, conversation: str | Non
         connection=verified.connection.name,
         namespace=verified.connection.namespace,
         provider_issuer=verified.provider.issuer,
+        provider_client_id=verified.audience,
         sub=verified.sub,
         sid=verified.sid,
         level=verified.level,

@@ -13,6 +13,7 @@ from typing import Final
 from .id_tokens import IDTokenRefused, IDTokens, VerifiedIDToken, VerifiedLogoutToken
 from .provider_token import MAX_AGE_S, IDTokenReason
 from .registry import Client, Workspace
+from .sign_ins import SignInSummary
 from .state import AssertionIds
 
 __all__ = ["CannotTell", "SignInEvents"]
@@ -39,13 +40,13 @@ class SignInEvents:
     Reads the ID tokens and logout tokens of one workspace, each of them once.
     """
 
-    __slots__ = ("_issuer", "_tokens", "_used")
+    __slots__ = ("_tokens", "_used", "_workspace")
 
     def __init__(self, workspace: Workspace, tokens: IDTokens, used: AssertionIds) -> None:
         """
         Take the workspace, what verifies tokens, and what remembers those that were used.
         """
-        self._issuer = workspace.issuer
+        self._workspace = workspace
         self._tokens = tokens
         self._used = used
 
@@ -73,6 +74,20 @@ class SignInEvents:
             once = f"nonce {sha256(verified.nonce.encode()).hexdigest()}"
             await self._use(scope, once, ceil(verified.iat) + _NONCE_S, verified.iat, reason="nonce_used")
 
+    def stand_behind(self, sign_in: SignInSummary) -> bool:
+        """
+        Tell whether whoever vouched for a sign-in is configured still, as the provider of its connection and for its client.
+
+        A provider that is taken out, or a client id there, takes its sign-ins with it: what is not listed is refused.
+        """
+        behind = self._workspace.provider_clients(sign_in.provider_issuer).get(sign_in.provider_client_id)
+        if behind is None:
+            return False
+        connection, provider = behind
+        return (
+            connection.name == sign_in.connection and provider.clients[sign_in.provider_client_id] == sign_in.client_id
+        )
+
     async def sign_out(self, token: str, now: float) -> VerifiedLogoutToken:
         """
         Read a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6); errors as with an ID token.
@@ -85,7 +100,7 @@ class SignInEvents:
 
     async def _use(self, scope: str, once: str, expires_at: int, issued_at: float, *, reason: IDTokenReason) -> None:
         try:
-            first = await self._used.use(self._issuer, scope, once, expires_at, issued_at)
+            first = await self._used.use(self._workspace.issuer, scope, once, expires_at, issued_at)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way
             raise CannotTell(type(error).__name__) from None
         if first is False:

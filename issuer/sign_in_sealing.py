@@ -36,7 +36,16 @@ _HANDLE: Final = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 _SEALED: Final = b"customer-context:sign-in:v1"
 _HANDLES: Final = b"customer-context:sign-in-handle:v1"
 _UNDER_THE_ID: Final = ("sub", "conversation")
-_OPEN_TO_THE_SERVICE: Final = ("connection", "namespace", "level", "auth_time", "recorded_at", "expires_at")
+_OPEN_TO_THE_SERVICE: Final = (
+    "connection",
+    "namespace",
+    "provider_issuer",
+    "provider_client_id",
+    "level",
+    "auth_time",
+    "recorded_at",
+    "expires_at",
+)
 
 Names = tuple[str, ...]
 """The names of one thing under each sealing key, that of the first key in front."""
@@ -80,6 +89,8 @@ class SignInSealing:
             client_id=self._client_id,
             connection=event.connection,
             namespace=event.namespace,
+            provider_issuer=event.provider_issuer,
+            provider_client_id=event.provider_client_id,
             sub=event.sub,
             level=event.level,
             auth_time=event.auth_time,

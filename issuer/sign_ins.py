@@ -41,6 +41,8 @@ class SignInEvent:
     """
     A customer's sign-in, as a provider's ID token tells it; `expires_at` is bounded by the connection already (epoch seconds).
 
+    `provider_client_id` is the client id at the provider that the ID token was issued to.
+
     Raises:
         ValueError: for a text that is empty, too long or no Unicode, an unknown level, a time that is none, or a conversation
             that is not 1 to 128 printable ASCII characters.
@@ -50,6 +52,7 @@ class SignInEvent:
     connection: str
     namespace: str
     provider_issuer: str
+    provider_client_id: str
     sub: str = field(repr=False)
     sid: str | None = field(repr=False)
     level: Level
@@ -58,7 +61,7 @@ class SignInEvent:
     expires_at: int
 
     def __post_init__(self) -> None:
-        for name in ("client_id", "connection", "namespace", "provider_issuer", "sub", "sid"):
+        for name in ("client_id", "connection", "namespace", "provider_issuer", "provider_client_id", "sub", "sid"):
             text = getattr(self, name)
             if not (_is_text(text) or (name == "sid" and text is None)):
                 raise ValueError(f"{name} is not a text of 1 to {MAX_IDENTIFIER_LENGTH} characters")
@@ -73,8 +76,9 @@ class SignInEvent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInSummary:
     """
-    What may be said of a sign-in to its client without the id; times are epoch seconds.
+    What is known of a sign-in without the id; times are epoch seconds.
 
+    It was the provider of that issuer that vouched for it, to the client id that it has there for the client.
     `confirmed_after` is there when a different customer was signed in to the conversation before: nothing that was confirmed up
     to that instant may be minted from this sign-in.
     """
@@ -83,6 +87,8 @@ class SignInSummary:
     client_id: str
     connection: str
     namespace: str
+    provider_issuer: str
+    provider_client_id: str
     level: Level
     auth_time: float
     recorded_at: int
@@ -129,7 +135,7 @@ class SignInRecords(Protocol):
 
     def describe(self, workspace: str, client_id: str, handle: str, now: float) -> Awaitable[SignInSummary | None]:
         """
-        Return what may be said of the sign-in with that handle.
+        Return what is known of the sign-in with that handle.
         """
 
     def end(self, workspace: str, client_id: str, handle: str, now: float) -> Awaitable[bool]:

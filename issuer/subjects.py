@@ -118,7 +118,12 @@ class Subjects:
             self._sign_ins.find(self._workspace.name, client.client_id, token, now), reason="sign_in:cannot_tell"
         )
         if found is None:
-            raise invalid_request("There is no such sign-in any more.", reason="sign_in:unknown")
+            raise _no_sign_in(reason="sign_in:unknown")
+        if not self._events.stand_behind(found):
+            raise _no_sign_in(reason="sign_in:provider")
+        # A customer must never be one of the workspace's own clients (RFC 9068 section 5), also one that came later.
+        if found.sub in self._workspace.clients:
+            raise _no_sign_in(reason="sign_in:sub")
         # Compared with the whole second that becomes iat, because that is what a verifier compares with.
         if found.auth_time > int(now) + MAX_AUTH_TIME_AHEAD_S:
             raise temporarily_unavailable("The sign-in lies ahead of the service's clock.", reason="sign_in:ahead")
@@ -131,6 +136,10 @@ class Subjects:
             expires_at=found.expires_at,
             confirmed_after=found.confirmed_after,
         )
+
+
+def _no_sign_in(*, reason: str) -> TokenRefused:
+    return invalid_request("There is no such sign-in any more.", reason=reason)
 
 
 def _refused(refused: IDTokenRefused) -> TokenRefused:

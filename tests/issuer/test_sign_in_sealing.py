@@ -17,6 +17,7 @@ EVENT = SignInEvent(
     connection="shop",
     namespace="shop-login",
     provider_issuer="https://login.shop.test",
+    provider_client_id="shop-web",
     sub="cus_48213",
     sid="session-1",
     level="standard",

@@ -3,12 +3,14 @@ Tokens for customers who signed in at an identity provider: the event decides wh
 """
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from issuer.limits import Rate, Rates
 from issuer.limits_memory import MemoryLimits
+from issuer.registry import Registry
 from issuer.suspensions import Suspension, Suspensions, Target, ring_with_suspensions
 from verifier.claims import CONFIRMATION_LIFETIME_S
 
@@ -276,6 +278,81 @@ def test_the_sign_in_of_another_client_is_none(signed_in):
     answers = [signed_in.ask_with(sign_in, client="c1"), signed_in.ask_with(sign_in, workspace="acme")]
 
     assert {answer.refusal for answer in answers} == {(400, "invalid_request", "sign_in:unknown")}
+
+
+ELSEWHERE = "https://login.other.example"
+
+
+@pytest.mark.parametrize(
+    "now_configured",
+    [
+        {"clients": {"app-1": "orc_main"}},
+        {"clients": {"app-1": "orc_main", "app-3": "c1"}},
+        {"clients": {"app-9": "orc_basic"}},
+        {"issuer": ELSEWHERE},
+        None,
+    ],
+    ids=["client id removed", "client id of another client", "other client id", "other provider", "no provider"],
+)
+def test_a_sign_in_holds_while_whoever_vouched_for_it_is_configured(now_configured, signed_in):
+    """
+    A provider, or a client id there, that is taken out of the configuration takes its sign-ins with it until it is back.
+    """
+    told = signed_in.record()[2]
+    changed = registry_without_provider() if now_configured is None else with_provider(**now_configured)
+    reloaded = SignedIn(changed, beside=signed_in, state=signed_in.service.state)
+    try:
+        minted, shown = reloaded.ask_with(told["sign_in_id"]), reloaded.about("GET", f"/sign-ins/{told['handle']}")
+        again = signed_in.ask_with(told["sign_in_id"]), signed_in.about("GET", f"/sign-ins/{told['handle']}")
+        ended = reloaded.about("DELETE", f"/sign-ins/{told['handle']}")
+    finally:
+        reloaded.close()
+
+    assert minted.refusal == (400, "invalid_request", "sign_in:provider")
+    assert (shown[0], shown[2]["type"]) == (404, "urn:caplo:problem:unknown-sign-in")
+    assert (again[0].status, again[1][0]) == (200, 200)
+    assert ended[0] == 204
+    assert signed_in.ask_with(told["sign_in_id"]).reason == "sign_in:unknown"
+
+
+def registry_without_provider():
+    found = with_provider()
+    bare = (
+        replace(each, connections=tuple(replace(connection, provider=None) for connection in each.connections))
+        for each in found
+    )
+    return Registry(origin=found.origin, workspaces=tuple(bare))
+
+
+def test_other_rules_of_a_provider_change_no_sign_in(signed_in):
+    """
+    Level and expiry are those of the event: other maps, keys and lifetimes hold for the sign-ins that follow.
+    """
+    told = signed_in.record()[2]
+    changed = with_provider(acr={"urn:shop:pwd": "high"}, sign_in_lifetime_s=60)
+    reloaded = SignedIn(changed, beside=signed_in, state=signed_in.service.state)
+    try:
+        signed_in.clock.at = NOW + 61
+        assert reloaded.ask_with(told["sign_in_id"]).claims["acr"] == "standard"
+    finally:
+        reloaded.close()
+
+
+def test_no_client_becomes_a_customer(signed_in):
+    """
+    RFC 9068 section 5: a sign-in of somebody who is called as a client is since then serves no more.
+    """
+    sign_in = recorded(signed_in, signed_in.id_token(sub="orc_new"))
+    found = with_provider()
+    clients = [{**each.clients, "orc_new": replace(each.clients["c1"], client_id="orc_new")} for each in found]
+    changed = (replace(each, clients=its) for each, its in zip(found, clients, strict=True))
+    reloaded = SignedIn(
+        Registry(origin=found.origin, workspaces=tuple(changed)), beside=signed_in, state=signed_in.service.state
+    )
+    try:
+        assert reloaded.ask_with(sign_in).refusal == (400, "invalid_request", "sign_in:sub")
+    finally:
+        reloaded.close()
 
 
 def test_a_sign_in_holds_for_its_connection_alone():

@@ -276,6 +276,8 @@ ELSEWHERE = {
             "id_token:keys_unavailable",
             "sign_in:ahead",
             "sign_in:cannot_tell",
+            "sign_in:provider",
+            "sign_in:sub",
             "sign_in:unknown",
         ),
         "needs an identity provider; tests/issuer/test_sign_in_tokens.py has one",
