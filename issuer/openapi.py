@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Server, ServerVariable, Tag
 
@@ -22,6 +23,7 @@ from .app import routes
 from .audit import FileTrail, LineFile, Spill
 from .http.admin_doc_parts import ADMIN_SECURITY_SCHEMES
 from .http.admin_schemas import ADMIN_SCHEMAS
+from .http.docs import DocumentedOperation
 from .http.problem_docs import PROBLEM_SCHEMAS
 from .http.public_docs import PUBLIC_SCHEMAS
 from .http.sign_in_docs import SIGN_IN_SCHEMAS, SIGN_IN_SECURITY_SCHEMES
@@ -75,6 +77,7 @@ def document() -> dict[str, Any]:
             Server(url="{issuer}", description="An issuer.", variables={"issuer": ServerVariable(default=_ORIGIN)})
         ],
         tags=[Tag(name=name, description=text) for name, text in _TAGS.items()],
+        operation_id_creator=_operation_id,
     )
     built = Litestar(route_handlers=handlers, openapi_config=config, logging_config=None).openapi_schema.to_schema()
     built["components"] = {
@@ -82,6 +85,12 @@ def document() -> dict[str, Any]:
         "securitySchemes": {**SECURITY_SCHEMES, **SIGN_IN_SECURITY_SCHEMES, **ADMIN_SECURITY_SCHEMES},
     }
     return built
+
+
+def _operation_id(handler: HTTPRouteHandler, *_: object) -> str:
+    # Litestar makes sure that no two are the same; by itself it would take the names of functions.
+    operation = cast("type[DocumentedOperation]", handler.operation_class)
+    return str(operation.documentation["operationId"])
 
 
 def rendered() -> str:

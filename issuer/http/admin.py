@@ -5,7 +5,7 @@ The admin routes of a workspace: keys, suspensions, the trail. Each is one call 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from litestar import Request, Response, delete, get, post, route
+from litestar import Request, Response, delete, post
 from litestar.handlers import HTTPRouteHandler
 
 from ..administration import Told
@@ -25,6 +25,7 @@ from .admin_docs import (
 )
 from .admin_problems import ADMIN_PROBLEMS, ProblemRaised
 from .docs import DocumentedOperation
+from .documents import readable
 
 __all__ = ["ADMIN_PATH", "admin_routes"]
 
@@ -78,55 +79,14 @@ def admin_routes(workspace: Workspace, desk: AdminDesk) -> tuple[HTTPRouteHandle
     keys, suspensions = f"{root}/keys", f"{root}/suspensions"
     work = _Work(desk)
     return (
-        *_read(
-            *(desk, keys, _LIST, work.keys),
-            operation=KeysOperation,
-            operation_id="listKeys",
-            summary="The keys, their states and instants",
-        ),
-        _write(
-            *(desk, f"{keys}/rotate", _ROTATE, work.rotate),
-            operation=RotateOperation,
-            operation_id="rotateKeys",
-            summary="Let a standby sign in the place of the active key",
-        ),
-        _write(
-            *(desk, f"{keys}/{{kid:str}}/revoke", _REVOKE, work.revoke),
-            operation=RevokeOperation,
-            operation_id="revokeKey",
-            summary="Revoke a key that is compromised",
-        ),
-        _write(
-            *(desk, f"{keys}/revoke-all", _REVOKE_ALL, work.revoke_all),
-            operation=RevokeAllOperation,
-            operation_id="revokeKeys",
-            summary="Revoke every published key",
-        ),
-        *_read(
-            *(desk, suspensions, _SUSPENSIONS, work.suspensions),
-            operation=SuspensionsOperation,
-            operation_id="listSuspensions",
-            summary="Who is cut off at the mint",
-        ),
-        _write(
-            *(desk, suspensions, _SUSPEND, work.suspend),
-            operation=SuspendOperation,
-            operation_id="suspend",
-            summary="Cut off a client, agent, customer or action",
-        ),
-        _write(
-            *(desk, f"{suspensions}/{{suspension_id:str}}", _LIFT, work.lift),
-            operation=LiftOperation,
-            operation_id="liftSuspension",
-            summary="End a suspension",
-            method=delete,
-        ),
-        *_read(
-            *(desk, f"{root}/audit", _AUDIT, work.audit),
-            operation=AuditOperation,
-            operation_id="readAudit",
-            summary="Who did what, when",
-        ),
+        *_read(desk, keys, _LIST, work.keys, KeysOperation),
+        _write(desk, f"{keys}/rotate", _ROTATE, work.rotate, RotateOperation),
+        _write(desk, f"{keys}/{{kid:str}}/revoke", _REVOKE, work.revoke, RevokeOperation),
+        _write(desk, f"{keys}/revoke-all", _REVOKE_ALL, work.revoke_all, RevokeAllOperation),
+        *_read(desk, suspensions, _SUSPENSIONS, work.suspensions, SuspensionsOperation),
+        _write(desk, suspensions, _SUSPEND, work.suspend, SuspendOperation),
+        _write(desk, f"{suspensions}/{{suspension_id:str}}", _LIFT, work.lift, LiftOperation, method=delete),
+        *_read(desk, f"{root}/audit", _AUDIT, work.audit, AuditOperation),
     )
 
 
@@ -185,20 +145,12 @@ def _target(members: Mapping[str, Any]) -> Target:
 
 
 def _read(
-    desk: AdminDesk,
-    path: str,
-    call: AdminCall,
-    work: Work,
-    *,
-    operation: type[DocumentedOperation],
-    operation_id: str,
-    summary: str,
+    desk: AdminDesk, path: str, call: AdminCall, work: Work, operation: type[DocumentedOperation]
 ) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
     async def answer(request: Request[Any, Any, Any]) -> Response[bytes]:
         return await desk.answer(request, call, work)
 
-    documented = get(path, operation_class=operation, operation_id=operation_id, summary=summary, tags=["admin"])
-    return documented(answer), route(path, http_method=["HEAD"], include_in_schema=False)(answer)
+    return readable([path], answer, operation)
 
 
 def _write(
@@ -206,22 +158,13 @@ def _write(
     path: str,
     call: AdminCall,
     work: Work,
-    *,
     operation: type[DocumentedOperation],
-    operation_id: str,
-    summary: str,
+    *,
     method: Callable[..., Any] = post,
 ) -> HTTPRouteHandler:
     async def answer(request: Request[Any, Any, Any]) -> Response[bytes]:
         return await desk.answer(request, call, work)
 
-    handler: HTTPRouteHandler = method(
-        path,
-        status_code=call.status,
-        request_max_body_size=MAX_BODY_OCTETS,
-        operation_class=operation,
-        operation_id=operation_id,
-        summary=summary,
-        tags=["admin"],
-    )(answer)
+    documented = method(path, status_code=call.status, request_max_body_size=MAX_BODY_OCTETS, operation_class=operation)
+    handler: HTTPRouteHandler = documented(answer)
     return handler

@@ -28,6 +28,9 @@ class KeysOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "listKeys",
+        "summary": "The keys, their states and instants",
+        "tags": ["admin"],
         "description": "Every key with its state, all its instants in epoch seconds, what happens next and when. Permission "
         "`keys:read`.",
         "security": ADMIN_SECURITY,
@@ -42,6 +45,9 @@ class RotateOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "rotateKeys",
+        "summary": "Let a standby sign in the place of the active key",
+        "tags": ["admin"],
         "description": "Lets the standby that matured first sign, retires the active key and destroys its private part. No valid "
         "token is refused. It does not happen when its record cannot be written. Permission `keys:rotate`.",
         "security": ADMIN_SECURITY,
@@ -74,6 +80,9 @@ class RevokeOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "revokeKey",
+        "summary": "Revoke a key that is compromised",
+        "tags": ["admin"],
         "description": "Takes a published key out of the key set now and destroys its private part; if it was active, a standby "
         "signs now. It does not wait for the audit trail: `recorded` is false when its record has to follow. Permission "
         "`keys:revoke`.",
@@ -102,6 +111,9 @@ class RevokeAllOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "revokeKeys",
+        "summary": "Revoke every published key",
+        "tags": ["admin"],
         "description": "The ring itself was stolen: every published key goes, and a new one signs now, though no verifier knows "
         "it yet. It does not wait for the audit trail. Permission `keys:revoke`.",
         "security": ADMIN_SECURITY,
@@ -123,6 +135,9 @@ class SuspensionsOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "listSuspensions",
+        "summary": "Who is cut off at the mint",
+        "tags": ["admin"],
         "description": "The suspensions that hold. Customers are shown by namespace and keyed hash. Permission `suspensions`.",
         "security": ADMIN_SECURITY,
         "parameters": [],
@@ -136,6 +151,9 @@ class SuspendOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "suspend",
+        "summary": "Cut off a client, agent, customer or action",
+        "tags": ["admin"],
         "description": "Nothing is minted for the client, agent, customer or action from now on; all instances follow within a "
         "second, and tokens that are alive expire within the minute. A name that the configuration does not know is suspended "
         "too, and the answer says so. Permission `suspensions`.",
@@ -168,6 +186,9 @@ class LiftOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "liftSuspension",
+        "summary": "End a suspension",
+        "tags": ["admin"],
         "description": "Ends a suspension. Permission `suspensions`.",
         "security": ADMIN_SECURITY,
         "parameters": [
@@ -194,6 +215,9 @@ class AuditOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "readAudit",
+        "summary": "Who did what, when",
+        "tags": ["admin"],
         "description": "Records of the audit trail. Without `after` the last ones, or the last before `before`, the latest "
         "first; with `after` those behind it, in their order, for collecting. Nothing is verified here: `customer-context audit "
         "verify` does that. Permission `audit:read`.",

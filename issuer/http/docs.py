@@ -20,7 +20,7 @@ RETRY_AFTER: Final = {"Retry-After": {"description": "Seconds to wait.", "schema
 @dataclass
 class DocumentedOperation(Operation):
     """
-    An operation whose description is written out instead of derived from the handler's signature.
+    An operation whose description is written out instead of derived from the handler's signature, `operationId` included.
     """
 
     documentation: ClassVar[Mapping[str, Any]] = {}

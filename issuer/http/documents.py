@@ -17,18 +17,12 @@ __all__ = ["document_response", "readable"]
 def readable(
     paths: Sequence[str],
     handler: Callable[..., Coroutine[Any, Any, Response[bytes]]],
-    *,
-    operation_class: type[DocumentedOperation],
-    operation_id: str,
-    summary: str,
-    tag: str,
+    operation: type[DocumentedOperation],
 ) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
     """
     Build the routes of one resource: GET, which the OpenAPI document describes, and HEAD, whose body is cut at the edge.
     """
-    documented = get(
-        list(paths), operation_class=operation_class, operation_id=operation_id, summary=summary, tags=[tag]
-    )
+    documented = get(list(paths), operation_class=operation)
     return documented(handler), route(list(paths), http_method=["HEAD"], include_in_schema=False)(handler)
 
 

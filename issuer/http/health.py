@@ -42,17 +42,10 @@ def operations_routes(statuses: Callable[[], Iterable[RingStatus]], metrics: Met
     async def exposition() -> Response[bytes]:
         return Response(metrics.render(statuses()), status_code=200, media_type=CONTENT_TYPE)
 
-    routes = (
-        (LIVE_PATH, live, LiveOperation, "getLive", "Liveness"),
-        (READY_PATH, ready, ReadyOperation, "getReady", "Readiness"),
-        (METRICS_PATH, exposition, MetricsOperation, "getMetrics", "Metrics"),
-    )
-    return tuple(
-        handler
-        for path, answer, operation, name, summary in routes
-        for handler in readable(
-            [path], answer, operation_class=operation, operation_id=name, summary=summary, tag="operations"
-        )
+    return (
+        *readable([LIVE_PATH], live, LiveOperation),
+        *readable([READY_PATH], ready, ReadyOperation),
+        *readable([METRICS_PATH], exposition, MetricsOperation),
     )
 
 

@@ -43,14 +43,7 @@ def jwks_routes(
         metrics.key_set_asked(workspace.name, "not_modified" if response.status_code == 304 else "full")
         return response
 
-    return readable(
-        [workspace.path + JWKS_PATH],
-        key_set,
-        operation_class=KeySetOperation,
-        operation_id="getKeySet",
-        summary="The public keys",
-        tag="keys",
-    )
+    return readable([workspace.path + JWKS_PATH], key_set, KeySetOperation)
 
 
 def _cache_control(configured: KeyTimes, counted: CacheTimes) -> str:

@@ -71,11 +71,4 @@ def metadata_routes(workspace: Workspace) -> tuple[HTTPRouteHandler, ...]:
     async def server_metadata(request: Request[Any, Any, Any]) -> Response[bytes]:
         return document_response(request, document, media_type="application/json", cache_control=_CACHE_CONTROL)
 
-    return readable(
-        metadata_paths(workspace),
-        server_metadata,
-        operation_class=MetadataOperation,
-        operation_id="getMetadata",
-        summary="Server metadata",
-        tag="discovery",
-    )
+    return readable(metadata_paths(workspace), server_metadata, MetadataOperation)

@@ -46,6 +46,9 @@ class KeySetOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "getKeySet",
+        "summary": "The public keys",
+        "tags": ["keys"],
         "parameters": [_IF_NONE_MATCH],
         "responses": {
             "200": answer(
@@ -66,6 +69,9 @@ class MetadataOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "getMetadata",
+        "summary": "Server metadata",
+        "tags": ["discovery"],
         "parameters": [_IF_NONE_MATCH],
         "responses": {
             "200": answer("The metadata of this issuer (RFC 8414).", schema="Metadata", headers=_CACHED),
@@ -81,6 +87,9 @@ class LiveOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "getLive",
+        "summary": "Liveness",
+        "tags": ["operations"],
         "servers": [_ORIGIN_SERVER],
         "responses": {"200": answer("The process answers.", schema="Live"), **problem_answers()},
     }
@@ -92,6 +101,9 @@ class ReadyOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "getReady",
+        "summary": "Readiness",
+        "tags": ["operations"],
         "servers": [_ORIGIN_SERVER],
         "responses": {
             "200": answer("Every workspace can mint and publishes its keys.", schema="Ready"),
@@ -107,6 +119,9 @@ class MetricsOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "getMetrics",
+        "summary": "Metrics",
+        "tags": ["operations"],
         "servers": [_ORIGIN_SERVER],
         "responses": {
             "200": {

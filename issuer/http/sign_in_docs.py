@@ -114,6 +114,9 @@ class RecordOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "recordSignIn",
+        "summary": "Record a customer's sign-in",
+        "tags": ["sign-ins"],
         "description": "Records that a customer signed in, as an identity provider of the client's connections says. Tokens for "
         "this customer can then be asked for with the sign-in's id, and say when and how well the customer signed in.",
         "security": _SECURITY,
@@ -165,6 +168,9 @@ class ShowOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "showSignIn",
+        "summary": "A sign-in",
+        "tags": ["sign-ins"],
         "description": "A live sign-in of this client, without the customer it is of.",
         "security": _SECURITY,
         "parameters": [_HANDLE],
@@ -184,6 +190,9 @@ class EndOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "endSignIn",
+        "summary": "End a sign-in",
+        "tags": ["sign-ins"],
         "description": "Ends a sign-in of this client: nothing is minted from it any more. Earlier tokens live a minute at most.",
         "security": _SECURITY,
         "parameters": [_HANDLE],
@@ -199,6 +208,9 @@ class LogoutOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "backchannelLogout",
+        "summary": "End what an identity provider has ended",
+        "tags": ["sign-ins"],
         "description": "Ends the sign-ins that a logout token is about (OpenID Connect Back-Channel Logout 1.0 section 2.5). The "
         "provider knows this URL as `backchannel_logout_uri`.",
         "security": [{}],

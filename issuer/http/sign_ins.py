@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from litestar import Request, Response, delete, get, post, route
+from litestar import Request, Response, delete, post
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 
@@ -28,6 +28,7 @@ from ..sign_ins import SignInSummary
 from ..source import Sources
 from .admin_bodies import MAX_BODY_OCTETS, Member, check_media_type, read_body
 from .admin_problems import ProblemRaised
+from .documents import readable
 from .errors import error_response
 from .sign_in_docs import EndOperation, LogoutOperation, RecordOperation, ShowOperation
 from .sign_in_problems import SIGN_IN_PROBLEMS, as_problem
@@ -68,35 +69,20 @@ def sign_in_routes(
     async def log_out(request: Request[Any, Any, Any]) -> Response[bytes]:
         return await served.answer(request, served.log_out)
 
-    shown: dict[str, Any] = {"tags": ["sign-ins"], "request_max_body_size": MAX_BODY_OCTETS}
     return (
         post(
             workspace.path + SIGN_INS_PATH,
             status_code=201,
+            request_max_body_size=MAX_BODY_OCTETS,
             operation_class=RecordOperation,
-            operation_id="recordSignIn",
-            summary="Record a customer's sign-in",
-            **shown,
         )(record),
-        get(one, operation_class=ShowOperation, operation_id="showSignIn", summary="A sign-in", tags=["sign-ins"])(
-            show
-        ),
-        route(one, http_method=["HEAD"], include_in_schema=False)(show),
-        delete(
-            one,
-            status_code=200,
-            operation_class=EndOperation,
-            operation_id="endSignIn",
-            summary="End a sign-in",
-            **shown,
-        )(end),
+        *readable([one], show, ShowOperation),
+        delete(one, status_code=200, request_max_body_size=MAX_BODY_OCTETS, operation_class=EndOperation)(end),
         post(
             workspace.path + LOGOUT_PATH,
             status_code=200,
+            request_max_body_size=MAX_BODY_OCTETS,
             operation_class=LogoutOperation,
-            operation_id="backchannelLogout",
-            summary="End what an identity provider has ended",
-            **shown,
         )(log_out),
     )
 

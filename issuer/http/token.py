@@ -47,9 +47,6 @@ def token_route(workspace: Workspace, endpoint: TokenEndpoint, sources: Sources)
         status_code=200,
         request_max_body_size=MAX_BODY_OCTETS,
         operation_class=TokenOperation,
-        operation_id="issueToken",
-        summary="Exchange a subject token for a customer context token",
-        tags=["tokens"],
     )(issue_token)
 
 

@@ -291,6 +291,9 @@ class TokenOperation(DocumentedOperation):
     """
 
     documentation: ClassVar = {
+        "operationId": "issueToken",
+        "summary": "Exchange a subject token for a customer context token",
+        "tags": ["tokens"],
         "description": _DESCRIPTION,
         "security": SECURITY,
         "requestBody": _REQUEST_BODY,
