@@ -9,7 +9,7 @@ CONFIG := .dev/customer-context.toml
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: venv ## show the whole thing at work: tokens asked for, verified once, refused ever after
 	@$(BIN)/python tests/demo/demo.py

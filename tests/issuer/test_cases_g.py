@@ -26,7 +26,7 @@ WAITING = {
     "G04-1": "the service does not take confirmations itself yet",
     "G04-2": "the service does not take confirmations itself yet",
 }
-"""Steps for which a part is missing, and which. What concerns several instances is in test_instances, and in cli for processes."""
+"""Steps for which a part is missing, and which. Several instances are in test_instances, several processes in cli."""
 
 X = "idk-case-X-0000001"
 ARGUMENTS = {"amount": 100, "currency": "EUR", "to": "acct-1"}
