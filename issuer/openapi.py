@@ -27,7 +27,8 @@ from .http.docs import DocumentedOperation
 from .http.problem_docs import PROBLEM_SCHEMAS
 from .http.public_docs import PUBLIC_SCHEMAS
 from .http.sign_in_docs import SIGN_IN_SCHEMAS, SIGN_IN_SECURITY_SCHEMES
-from .http.token_docs import SECURITY_SCHEMES, TOKEN_SCHEMAS
+from .http.token_docs import SECURITY_SCHEMES
+from .http.token_schemas import TOKEN_SCHEMAS
 from .ledger import Ledger
 from .limits import Rates
 from .limits_memory import MemoryLimits
