@@ -13,7 +13,8 @@ import pytest
 
 from issuer.errors import OAuthError
 from issuer.http.admin_problems import ADMIN_PROBLEMS
-from issuer.http.errors import OAUTH_EVENTS, PROBLEMS
+from issuer.http.errors import OAUTH_EVENTS
+from issuer.http.problems import PROBLEMS
 from issuer.openapi import document, main, rendered
 from issuer.registry import PERMISSIONS
 

@@ -11,7 +11,6 @@ from litestar.handlers import HTTPRouteHandler
 from ..administration import Told
 from ..registry import Workspace
 from ..suspensions import InvalidSuspension, Target
-from .admin_bodies import MAX_BODY_OCTETS, Member, read_numbers
 from .admin_calls import AdminCall, AdminDesk, Asked, Work
 from .admin_docs import (
     AuditOperation,
@@ -23,9 +22,12 @@ from .admin_docs import (
     SuspendOperation,
     SuspensionsOperation,
 )
-from .admin_problems import ADMIN_PROBLEMS, ProblemRaised
+from .admin_parameters import read_numbers
+from .admin_problems import ADMIN_PROBLEMS
 from .docs import DocumentedOperation
 from .documents import readable
+from .json_body import MAX_BODY_OCTETS, Member
+from .problems import ProblemRaised
 
 __all__ = ["ADMIN_PATH", "admin_routes"]
 

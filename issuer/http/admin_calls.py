@@ -24,9 +24,11 @@ from ..bookkeeping import Bookkeeping
 from ..registry import Permission, Workspace
 from ..reports import Report
 from ..source import Sources
-from .admin_bodies import Member, check_media_type, read_body, read_key
-from .admin_problems import ADMIN_PROBLEMS, ProblemRaised, as_problem
-from .errors import PROBLEMS, error_response
+from .admin_parameters import read_key
+from .admin_problems import ADMIN_PROBLEMS, as_problem
+from .errors import error_response
+from .json_body import Member, check_media_type, read_body
+from .problems import PROBLEMS, ProblemRaised
 from .source import find_source
 
 __all__ = ["AdminCall", "AdminDesk", "Asked", "Work"]

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..admin_idempotency import MAX_RECORDS, RETENTION_S
-from .admin_bodies import MAX_BODY_OCTETS
 from .admin_problems import ADMIN_PROBLEMS
 from .docs import answer
-from .errors import Problem
+from .json_body import MAX_BODY_OCTETS
 from .problem_docs import problem_answers
+from .problems import Problem
 
 __all__ = [
     "ADMIN_SECURITY",

@@ -5,12 +5,9 @@ Whatever is not listed here is a failure of the service. Texts are ours; of a re
 that nobody asked for, when they look like names.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
-
-from litestar import Response
 
 from keys import (
     ActiveKeyMismatch,
@@ -26,13 +23,9 @@ from verifier.challenge import format_challenge
 
 from ..admins import AdminRefused
 from ..suspensions import MAX_SUSPENSIONS, InvalidSuspension, SuspensionsFull, UnknownSuspension
-from .errors import PROBLEMS, Problem, problem_response
+from .problems import INVALID_BODY, PROBLEMS, Problem, ProblemRaised
 
-__all__ = ["ADMIN_PROBLEMS", "ProblemRaised", "as_problem", "unknown_members"]
-
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
-_MAX_NAMES: Final = 8
+__all__ = ["ADMIN_PROBLEMS", "as_problem"]
 
 
 def _problems(*problems: Problem) -> Mapping[str, Problem]:
@@ -40,12 +33,7 @@ def _problems(*problems: Problem) -> Mapping[str, Problem]:
 
 
 ADMIN_PROBLEMS: Final[Mapping[str, Problem]] = _problems(
-    Problem(
-        slug="invalid-body",
-        status=400,
-        title="Invalid body",
-        meaning="The body is not the JSON object that the call takes; `unknown_members` names what does not belong there.",
-    ),
+    INVALID_BODY,
     Problem(
         slug="invalid-query",
         status=400,
@@ -111,44 +99,6 @@ ADMIN_PROBLEMS: Final[Mapping[str, Problem]] = _problems(
 """The problem types that say more than their status, by slug."""
 
 
-class ProblemRaised(Exception):
-    """
-    Raised where a call does not go on; `reason` is a closed word for log and trail.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        reason: str | None = None,
-        detail: str | None = None,
-        extensions: Mapping[str, Any] = _NOTHING,
-        headers: Mapping[str, str] = _NOTHING,
-    ) -> None:
-        """
-        Say what it is. Without a *detail* it is what the type means.
-        """
-        super().__init__(problem.slug)
-        self.problem = problem
-        self.reason = reason or problem.slug
-        self._detail = detail or problem.meaning
-        self._extensions = extensions
-        self._headers = headers
-
-    @property
-    def response(self) -> Response[bytes]:
-        """
-        The answer.
-        """
-        return problem_response(
-            self.problem.status,
-            problem=self.problem,
-            detail=self._detail,
-            extensions=self._extensions,
-            headers=self._headers,
-        )
-
-
 def as_problem(error: Exception, realm: str) -> ProblemRaised | None:
     """
     Return the problem that an error is for an admin of the issuer *realm*, or None when nobody expected it.
@@ -161,7 +111,7 @@ def as_problem(error: Exception, realm: str) -> ProblemRaised | None:
         case TransitionRefused():
             return _transition(error)
         case InvalidSuspension():
-            return ProblemRaised(ADMIN_PROBLEMS["invalid-body"], detail=f"{str(error).capitalize()}.")
+            return ProblemRaised(INVALID_BODY, detail=f"{str(error).capitalize()}.")
         case SuspensionsFull():
             return ProblemRaised(ADMIN_PROBLEMS["suspensions-full"], extensions={"limit": MAX_SUSPENSIONS})
         case UnknownSuspension():
@@ -170,13 +120,6 @@ def as_problem(error: Exception, realm: str) -> ProblemRaised | None:
             # The text of such an error names files; its code is enough to find it in the log.
             return ProblemRaised(PROBLEMS[503], reason=error.code, extensions={"code": error.code})
     return None
-
-
-def unknown_members(names: Iterable[str]) -> list[str]:
-    """
-    Return those of *names* that can be repeated in an answer, at most eight; the rest might be anything.
-    """
-    return [name for name in names if _NAME.fullmatch(name)][:_MAX_NAMES]
 
 
 def _transition(error: TransitionRefused) -> ProblemRaised:

@@ -15,7 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from ..metrics import CONTENT_TYPE, Metrics
 from ..rings import RingStatus
 from .documents import readable
-from .errors import RETRY_AFTER_S
+from .problems import RETRY_AFTER_S
 from .public_docs import LiveOperation, MetricsOperation, ReadyOperation
 
 __all__ = ["LIVE_PATH", "METRICS_PATH", "READY_PATH", "operations_routes"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from .admin_problems import ADMIN_PROBLEMS
 from .admin_schemas import PROBLEM_EXTENSIONS
 from .docs import RETRY_AFTER, answer
-from .errors import PROBLEM_JSON, PROBLEMS, Problem, problem_members
+from .problems import PROBLEM_JSON, PROBLEMS, Problem, problem_members
 from .sign_in_problems import SIGN_IN_PROBLEMS
 
 __all__ = ["PROBLEM_SCHEMAS", "problem_answers"]

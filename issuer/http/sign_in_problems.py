@@ -10,8 +10,7 @@ from verifier.challenge import format_challenge
 
 from ..errors import TokenRefused
 from ..sign_in_desk import SignInRefused
-from .admin_problems import ADMIN_PROBLEMS, ProblemRaised
-from .errors import PROBLEMS, Problem
+from .problems import INVALID_BODY, PROBLEMS, Problem, ProblemRaised
 
 __all__ = ["SIGN_IN_PROBLEMS", "as_problem"]
 
@@ -87,7 +86,7 @@ def _of_sign_in(error: SignInRefused) -> ProblemRaised:
             return ProblemRaised(SIGN_IN_PROBLEMS["logout-token-refused"], extensions={"reason": word})
         case "conversation":
             detail = "The conversation is 1 to 128 printable ASCII characters."
-            return ProblemRaised(ADMIN_PROBLEMS["invalid-body"], detail=detail)
+            return ProblemRaised(INVALID_BODY, detail=detail)
         case "full":
             return ProblemRaised(SIGN_IN_PROBLEMS["sign-ins-full"], headers={"Retry-After": "60"})
         case "unavailable":

@@ -26,10 +26,10 @@ from ..reports import Report
 from ..sign_in_desk import SignInDesk, SignInRefused
 from ..sign_ins import SignInSummary
 from ..source import Sources
-from .admin_bodies import MAX_BODY_OCTETS, Member, check_media_type, read_body
-from .admin_problems import ProblemRaised
 from .documents import readable
 from .errors import error_response
+from .json_body import MAX_BODY_OCTETS, Member, check_media_type, read_body
+from .problems import ProblemRaised
 from .sign_in_docs import EndOperation, LogoutOperation, RecordOperation, ShowOperation
 from .sign_in_problems import SIGN_IN_PROBLEMS, as_problem
 from .source import find_source

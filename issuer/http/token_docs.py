@@ -10,7 +10,8 @@ from ..clients import ASSERTION_TYPE
 from ..exchange import ACCESS_TOKEN_TYPE, GRANT_TYPE
 from ..subject import JWT_TOKEN_TYPE
 from .docs import DocumentedOperation, answer
-from .errors import OAUTH_EVENTS, RETRY_AFTER_S
+from .errors import OAUTH_EVENTS
+from .problems import RETRY_AFTER_S
 
 __all__ = ["SECURITY_SCHEMES", "TokenOperation"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from issuer.http.admin_problems import ADMIN_PROBLEMS
-from issuer.http.errors import PROBLEMS
+from issuer.http.problems import PROBLEMS
 
 from ..estate import ADMIN_SECRETS, problem
 from ..world import basic

@@ -12,15 +12,8 @@ from litestar.testing import TestClient
 
 from issuer.app import create_app
 from issuer.http import errors
-from issuer.http.errors import (
-    OAUTH_EVENTS,
-    PROBLEMS,
-    RETRY_AFTER_S,
-    error_response,
-    is_token_path,
-    oauth_error_response,
-    problem_response,
-)
+from issuer.http.errors import OAUTH_EVENTS, error_response, is_token_path, oauth_error_response
+from issuer.http.problems import PROBLEMS, RETRY_AFTER_S, problem_response
 from issuer.rings import RingUnavailable
 
 TOKEN_PATHS = ["/oauth/token", "/w/acme/oauth/token", "/w/nobody/oauth/token", "/oauth/token/more", "//oauth//token/"]
