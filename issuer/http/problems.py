@@ -1,8 +1,8 @@
 """
 Problem details (RFC 9457): the types that say no more than their status, and how a problem is raised and answered.
 
-`type` is `urn:caplo:problem:{slug}` from a closed list; a status outside of `PROBLEMS` has the type `about:blank`. Texts are ours:
-nothing of a request or an exception is repeated.
+`type` is `urn:caplo:problem:{slug}` from a closed list; a status outside of `PROBLEMS` has the type `about:blank`. Texts are
+fixed: nothing of a request or an exception is repeated.
 """
 
 import json

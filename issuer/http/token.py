@@ -8,6 +8,8 @@ import msgspec
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
+from verifier.challenge import format_challenge
+
 from ..errors import TokenRefused
 from ..form import MAX_BODY_OCTETS
 from ..registry import Workspace
@@ -54,7 +56,7 @@ def _refusal(refused: TokenRefused, realm: str) -> Response[bytes]:
     headers = {}
     if refused.status == 401:
         # Every 401 has a challenge (RFC 9110 section 15.5.2), also when the client used an assertion.
-        headers["WWW-Authenticate"] = f'Basic realm="{realm}"'
+        headers["WWW-Authenticate"] = format_challenge("Basic", {"realm": realm})
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(refused.retry_after_s)
     return oauth_error_response(refused.status, refused.error, refused.description, headers)
