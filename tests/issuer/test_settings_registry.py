@@ -119,7 +119,7 @@ def test_an_admin_may_have_keys(folder):
     """
     write_keys(folder / "admin.jwks.json", key := generate_key())
     text = (folder / "customer-context.toml").read_text(encoding="utf-8")
-    secret = next(line for line in text.split("\n") if "secret_sha256" in line)
+    secret = next(line for line in text.split("\n") if line.strip().startswith("secret_sha256"))
 
     admin = build(folder, (secret, '  jwks_file = "admin.jwks.json"')).workspace("demo").admins["secops"]
 
@@ -191,7 +191,7 @@ def test_no_key_belongs_to_two_parties(folder):
     A key of a client is no key of an admin.
     """
     text = (folder / "customer-context.toml").read_text(encoding="utf-8")
-    secret = next(line for line in text.split("\n") if "secret_sha256" in line)
+    secret = next(line for line in text.split("\n") if line.strip().startswith("secret_sha256"))
 
     assert problems(folder, (secret, '  jwks_file = "clients/orc_main.jwks.json"')) == [
         "workspaces[0].admins[0].jwks_file"
