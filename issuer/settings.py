@@ -16,23 +16,19 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
-from .settings_models import (
-    ENVIRONMENT_PREFIX,
+from .settings_models import ENVIRONMENT_PREFIX, JWKSSettings, LimitsSettings, SealingKeySettings, Settings
+from .settings_problems import Finding, Location, Problem, SettingsError, Source, line_numbers
+from .settings_registry import build_registry
+from .settings_rules import doubts, violations
+from .settings_workspaces import (
     ActionSettings,
     AdminSettings,
     AmrSettings,
     ClientSettings,
     ConnectionSettings,
-    JWKSSettings,
-    LimitsSettings,
     ProviderSettings,
-    SealingKeySettings,
-    Settings,
     WorkspaceSettings,
 )
-from .settings_problems import Finding, Location, Problem, SettingsError, Source, line_numbers
-from .settings_registry import build_registry
-from .settings_rules import doubts, violations
 
 __all__ = [
     "CONFIG_VARIABLE",

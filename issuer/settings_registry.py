@@ -16,17 +16,17 @@ from verifier.jwk import MAX_DOCUMENT_OCTETS, KeySet, UnusableKeySet, parse_key_
 from .id_token_signature import IDTokenAlgorithm, ProviderKey
 from .provider_key_set import parse_provider_keys
 from .registry import Action, Admin, Client, Connection, Provider, Registry, Workspace
-from .settings_models import (
+from .settings_models import Settings
+from .settings_problems import Finding, Location
+from .settings_rules import Ownership
+from .settings_workspaces import (
     ActionSettings,
     AdminSettings,
     ClientSettings,
     ConnectionSettings,
     ProviderSettings,
-    Settings,
     WorkspaceSettings,
 )
-from .settings_problems import Finding, Location
-from .settings_rules import Ownership
 
 __all__ = ["build_registry"]
 

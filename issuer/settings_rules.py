@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from .settings_models import ClientSettings, ConnectionSettings, ProviderSettings, Settings, WorkspaceSettings
+from .settings_models import Settings
 from .settings_problems import Finding, Location
+from .settings_workspaces import ClientSettings, ConnectionSettings, ProviderSettings, WorkspaceSettings
 
 __all__ = ["Ownership", "doubts", "violations"]
 

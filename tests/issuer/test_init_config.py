@@ -11,15 +11,20 @@ from hashlib import sha256
 import pytest
 from pydantic import BaseModel
 
-from issuer import init_config, settings_models
+from issuer import init_config, settings_models, settings_workspaces
 from issuer.init_config import AlreadyThere, write_development_config
 from issuer.settings import SettingsError, build_registry, load_settings, settings_warnings
-from issuer.settings_models import AdminSettings, ClientSettings
 from issuer.settings_sealing import key_times, load_sealing_keys, ring_path
+from issuer.settings_workspaces import AdminSettings, ClientSettings
 from keys import FileKeyStore, import_private_jwk
 
 NOW = 1_796_040_000
-TABLES = {getattr(settings_models, name) for name in settings_models.__all__ if name.endswith("Settings")}
+TABLES = {
+    getattr(models, name)
+    for models in (settings_models, settings_workspaces)
+    for name in models.__all__
+    if name.endswith("Settings")
+}
 
 
 def test_the_service_starts_from_what_is_written(tmp_path):
