@@ -256,6 +256,8 @@ path = "/w/demo"                            # issuer = origin + path
   #subject_tokens = ["asserted"]            # its own word; from a provider "sign_in", or "id_token" for a single token
   #require_actor_token = false
 
+  # Another secret and its digest, for an admin or a client:
+  # python3 -c 'import hashlib as h, secrets; s = secrets.token_urlsafe(32); print(s, h.sha256(s.encode()).hexdigest())'
   [[workspaces.admins]]
   name = "secops"
   secret_sha256 = ["{admin_digest}"]  # of the secret shown once; or jwks_file

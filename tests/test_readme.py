@@ -1,5 +1,5 @@
 """
-What the README shows, held against what there is: its ten lines run, its commands and options exist, its reasons are all of them.
+What the README shows, held against what there is: its lines run, its TOML loads, commands and options exist, no reason lacks.
 """
 
 import re
@@ -10,13 +10,21 @@ from pathlib import Path
 import click
 import pytest
 
+from issuer.init_config import write_development_config
+from issuer.settings import build_registry, load_settings, settings_warnings
 from verifier.cli_group import group
 from verifier.errors import REASONS
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-TEN_LINES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TEXTS = [README, *((ROOT / name).read_text(encoding="utf-8") for name in (".github/SECURITY.md", "keys/README.md"))]
+TEN_LINES, REDIS_LINES, STEP_UP_LINES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+(PROVIDER,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
 CONSOLES = "".join(re.findall(r"```console\n(.*?)```", README, re.DOTALL)).replace("\\\n", "")
-COMMANDS = re.findall(r"^\$ customer-context (.*)$", CONSOLES, re.MULTILINE)
+COMMANDS = [
+    *re.findall(r"^\$ customer-context (.*)$", CONSOLES, re.MULTILINE),
+    *(line for text in TEXTS for line in re.findall(r"`customer-context ([^`]+)`", text)),
+]
 
 
 def test_the_ten_lines_run():
@@ -34,7 +42,57 @@ def test_the_ten_lines_run():
     ]
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+def test_the_lines_for_several_processes_open_a_store(redis_server):
+    """
+    With the URL of a Redis they build a store and open it.
+    """
+    program: dict[str, object] = {}
+
+    exec(REDIS_LINES.replace("redis://...", redis_server.url), program)
+
+    program["replay_store"].close()
+
+
+def test_the_lines_of_an_orchestrator_ask_for_a_token_first():
+    """
+    The client is complete but for the two functions, and what it calls first is the one that mints.
+    """
+    asked = []
+
+    def mint(request):
+        asked.append(request)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        exec(STEP_UP_LINES, {"mint": mint, "sign_in": asked.append})
+
+    assert [(each.audience, each.conversation, each.demand) for each in asked] == [
+        ("https://api.shop.example", "c-1", None)
+    ]
+
+
+def test_the_provider_that_is_shown_fits_into_what_init_writes(tmp_path):
+    """
+    Put into its connection, with a client that brings sign-ins, it loads without a warning and maps what it is said to map.
+    """
+    file = write_development_config(tmp_path, now=1_796_040_000).config
+    text = file.read_text(encoding="utf-8")
+    client = "  [[workspaces.clients]]"
+    assert text.count(client) == text.count("  max_asserted_level") == 1
+    text = text.replace(client, f"{PROVIDER}\n{client}")
+    file.write_text(
+        text.replace("  max_asserted_level", '  subject_tokens = ["sign_in"]\n  max_asserted_level'), "utf-8"
+    )
+
+    settings = load_settings(file, {})
+
+    assert settings_warnings(settings) == ()
+    (connection,) = build_registry(settings).workspace("demo").connections
+    assert connection.provider.clients == {"shop-web": "orc_main"}
+    assert connection.provider.acr == {"urn:shop:mfa": "high"}
+
+
+@pytest.mark.parametrize("line", sorted(set(COMMANDS)))
 def test_each_command_exists_with_its_options(line: str):
     """
     A command that is shown is one of `customer-context`, and has every option it is shown with.

@@ -27,8 +27,8 @@ def reseal_command(config: Path | None, workspace: str | None) -> None:
     """
     Seal the rings of all workspaces, or of one, with the first of `sealing_keys`.
 
-    Configure the new key first and the old one after it at every instance, and restart them; then reseal; then remove the old
-    key, and destroy it with the backups that need it. A crash half-way harms nothing: run it again.
+    Before, put the new key behind the old one at every instance and restart it, then in front and restart again. Afterwards
+    remove the old key, and destroy it with the backups that need it. A crash half-way harms nothing: run it again.
     """
     settings = read_settings(config)
     names = (
