@@ -41,7 +41,7 @@ class TokenRequest:
     What one fresh token is asked for; the same in every attempt of a call but for `demand`.
 
     `confirmed_at` (epoch seconds) is when the customer confirmed the action, None where nobody is asked. `demand` is what the API
-    challenged for last, None before it did: a token request states it as `acr_values` and `max_age`.
+    challenged for last, None before it did: a token request states its `parameters()`, `acr_values` and `max_age`.
     """
 
     audience: str

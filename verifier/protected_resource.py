@@ -3,6 +3,7 @@ What an API says of itself to those who look for its authorization server: prote
 
     URL = protected_resource_metadata_url("https://api.shop.example/v1")
     verifier = CustomerContextVerifier(audience="https://api.shop.example/v1", resource_metadata=URL, ...)
+    context = verifier.verify(bearer_token(header, resource_metadata=URL), ...)
 
 and serve `protected_resource_metadata(...)` as `application/json` with status 200 at `protected_resource_metadata_path(...)`.
 """
