@@ -9,7 +9,7 @@ authenticate) cannot be constructed.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar
 
 from verifier.claims import ConfirmedBy
 from verifier.es256 import PublicKey
@@ -19,7 +19,6 @@ from verifier.levels import Level
 from .id_token_signature import ID_TOKEN_ALGORITHMS, IDTokenAlgorithm, ProviderKey
 
 __all__ = [
-    "PERMISSIONS",
     "Action",
     "Admin",
     "AuthenticationMethod",
@@ -39,20 +38,18 @@ AuthenticationMethod = Literal["private_key_jwt", "client_secret_basic"]
 Permission = Literal["keys:read", "keys:rotate", "keys:revoke", "suspensions", "audit:read"]
 """What an admin may do; there are no others."""
 
-PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
-
 SubjectTokenKind = Literal["asserted", "id_token", "sign_in"]
 """
 What a client may bring as subject token (D7): one that it signs itself, an ID token of an identity provider, or the id of a
 sign-in that was recorded for it.
 """
 
-_Name = TypeVar("_Name", bound=str)
+_Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-def _frozen(mapping: Mapping[_Name, _Value]) -> Mapping[_Name, _Value]:
+def _frozen(mapping: Mapping[_Key, _Value]) -> Mapping[_Key, _Value]:
     return MappingProxyType(dict(mapping))
 
 
@@ -115,7 +112,7 @@ class Provider:
             raise ValueError("an identity provider signs with some of the known algorithms")
         object.__setattr__(self, "clients", _frozen(self.clients))
         object.__setattr__(self, "acr", _frozen(self.acr))
-        object.__setattr__(self, "amr", MappingProxyType(dict(self.amr)))
+        object.__setattr__(self, "amr", _frozen(self.amr))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,15 +289,13 @@ class Registry:
     origin: str
     workspaces: tuple[Workspace, ...]
     _by_name: Mapping[str, Workspace] = field(init=False, repr=False, compare=False)
-    _by_path: Mapping[str, Workspace] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.workspaces:
             raise ValueError("a service has at least one workspace")
-        names = _by_name(((each.name, each) for each in self.workspaces), "workspace")
-        paths = _by_name(((each.path, each) for each in self.workspaces), "path")
-        object.__setattr__(self, "_by_name", names)
-        object.__setattr__(self, "_by_path", paths)
+        # Nobody asks for a workspace by its path, but two of the same would be one issuer.
+        _by_name(((each.path, each) for each in self.workspaces), "path")
+        object.__setattr__(self, "_by_name", _by_name(((each.name, each) for each in self.workspaces), "workspace"))
 
     def __iter__(self) -> Iterator[Workspace]:
         return iter(self.workspaces)
@@ -310,9 +305,3 @@ class Registry:
         Return the workspace of that name, or None.
         """
         return self._by_name.get(name)
-
-    def workspace_at(self, path: str) -> Workspace | None:
-        """
-        Return the workspace whose path is exactly *path*, or None; the root workspace has the empty path.
-        """
-        return self._by_path.get(path)

@@ -9,12 +9,13 @@ import threading
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
+from typing import get_args
 
 from issuer.audit.errors import PlaceTaken, TrailUnavailable
 from issuer.audit.trail import TrailEnd
 from issuer.ledger import Ledger
 from issuer.office import open_office
-from issuer.registry import PERMISSIONS, Admin
+from issuer.registry import Admin, Permission
 from issuer.schedule import steady_clock
 from keys import RevisionConflict, SealingKey, SealingKeys
 
@@ -26,7 +27,7 @@ ADMINS = (
     Admin(
         name="secops",
         secret_sha256=(sha256(ADMIN_SECRETS["secops"].encode()).digest(),),
-        permissions=frozenset(PERMISSIONS),
+        permissions=frozenset(get_args(Permission)),
     ),
     Admin(
         name="reader",

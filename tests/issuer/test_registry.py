@@ -129,9 +129,9 @@ def test_a_provider_takes_the_safe_choice():
             mapping["x"] = "high"
 
 
-def test_a_registry_finds_workspaces_by_name_and_by_path():
+def test_a_registry_finds_workspaces_by_name():
     """
-    Workspaces are found by name and by exact path, the root one by the empty path, and are walked in order.
+    Workspaces are found by name, and are walked in order.
     """
     acme, root = workspace(), workspace("root", "")
 
@@ -139,9 +139,6 @@ def test_a_registry_finds_workspaces_by_name_and_by_path():
 
     assert registry.workspace("acme") is acme
     assert registry.workspace("other") is None
-    assert registry.workspace_at("") is root
-    assert registry.workspace_at("/w/acme") is acme
-    assert registry.workspace_at("/w/acme/") is None
     assert list(registry) == [acme, root]
 
 
