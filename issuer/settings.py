@@ -226,6 +226,8 @@ def _unknown(data: Mapping[str, Any], variables: Mapping[Location, str]) -> Iter
 
 
 def _unknown_key(key: str) -> str:
+    if key in _KEYS:
+        return "belongs into another table than the one that this line is in"
     close = get_close_matches(key, _KEYS, n=1)
     return f"is not a known key; did you mean {close[0]}?" if close else "is not a known key"
 

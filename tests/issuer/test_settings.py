@@ -304,6 +304,18 @@ def test_a_misspelt_key_is_answered_with_the_right_one(tmp_path):
     assert "did you mean namespace?" in str(caught.value)
 
 
+def test_a_key_of_another_table_is_not_answered_with_itself(tmp_path):
+    """
+    Whoever leaves out a header, as of a table that stands behind #, is told that it is the table that is wrong.
+    """
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, ('redis_url = ""', "client_burst = 5"))
+
+    assert [str(each) for each in caught.value.problems] == [
+        "line 3: client_burst: belongs into another table than the one that this line is in"
+    ]
+
+
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
