@@ -15,7 +15,6 @@ from keys import KeysError, KeyTimes, SealingKeys
 
 from .audit import Actor, AuditError, RingOlderThanTrail
 from .id_tokens import IDTokens
-from .ledger import Ledger
 from .limits_memory import MemoryLimits
 from .logs import get_logger
 from .metrics import Metrics
@@ -33,7 +32,7 @@ from .sign_in_events import SignInEvents
 from .source import Sources
 from .state import IssuerState, memory_state
 from .state_redis import redis_state
-from .workspace_stores import open_stores
+from .workspace_stores import WorkspaceStores, open_stores
 
 __all__ = ["ReportFailure", "Service", "build_service", "open_service", "report", "report_failure"]
 
@@ -169,19 +168,9 @@ async def _opened(
     mints, store_now = MintCounts(now()), place.clock(now, monotonic)
     rings, offices = {}, {}
     for workspace in registry:
-        name = workspace.name
-        stores = open_stores(place, settings, name, sealing, now=now, report=report)
-        ring = rings[name] = await LiveRing.open(
-            name,
-            stores.ring,
-            now=now,
-            monotonic=monotonic,
-            report=report,
-            lease_s=times.lease_s,
-            revoked=workspace.revoked_kids,
-        )
-        await _check_trail(name, stores.ledger)
-        offices[name] = open_office(
+        stores = open_stores(place, settings, workspace.name, sealing, now=now, report=report)
+        ring = rings[workspace.name] = await _opened_ring(workspace, stores, times, now=now, monotonic=monotonic)
+        office = offices[workspace.name] = open_office(
             workspace,
             ring=ring,
             store=stores.ring,
@@ -192,7 +181,7 @@ async def _opened(
             store_now=store_now,
             report=report,
         )
-        await _change_cache_times(ring, offices[name], times)
+        await _change_cache_times(ring, office, times)
     return Service(
         registry=registry,
         rings=rings,
@@ -222,16 +211,33 @@ def _state(
     return redis_state(url, sealing, rates, now=now, allow_eviction=settings.redis_allow_eviction)
 
 
-async def _check_trail(workspace: str, ledger: Ledger) -> None:
+async def _opened_ring(
+    workspace: Workspace,
+    stores: WorkspaceStores,
+    times: KeyTimes,
+    *,
+    now: Callable[[], float],
+    monotonic: Callable[[], float],
+) -> LiveRing:
     """
-    Refuse a ring that is older than its trail; a trail that cannot be used stops planned changes alone, not the service.
+    Open a ring that is not older than its trail; a trail that cannot be used stops planned changes alone, not the service.
     """
+    ring = await LiveRing.open(
+        workspace.name,
+        stores.ring,
+        now=now,
+        monotonic=monotonic,
+        report=report,
+        lease_s=times.lease_s,
+        revoked=workspace.revoked_kids,
+    )
     try:
-        await ledger.check()
+        await stores.ledger.check()
     except RingOlderThanTrail:
         raise
     except AuditError as error:
-        report("audit_check_failed", workspace=workspace, problem=error.code)
+        report("audit_check_failed", workspace=workspace.name, problem=error.code)
+    return ring
 
 
 async def _change_cache_times(ring: LiveRing, office: Office, times: KeyTimes) -> None:
