@@ -1,5 +1,5 @@
 """
-What the issuer remembers between requests, behind interfaces of one method each; in memory for a single process.
+What the issuer remembers between requests, each kind behind an interface of its own; in memory for a single process.
 """
 
 from collections.abc import Awaitable, Callable
