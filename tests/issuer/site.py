@@ -54,6 +54,8 @@ class Clock:
 class State:
     """
     What the service remembers, which a test may begin anew or replace by something that fails.
+
+    `claims` are the keys that mints were claimed under, one for each claim.
     """
 
     def __init__(self, clock, monotonic):
@@ -63,12 +65,14 @@ class State:
     def renew(self):
         state = memory_state(self.clock, SEALING, MemoryLimits(Rates(), self.monotonic))
         self.assertion_ids, self.idempotency, self.limits = state.assertion_ids, state.idempotency, state.limits
+        self.claims = []
 
     async def use(self, *asked):
         return await self.assertion_ids.use(*asked)
 
-    async def claim(self, *asked):
-        return await self.idempotency.claim(*asked)
+    async def claim(self, key, *asked):
+        self.claims.append(key)
+        return await self.idempotency.claim(key, *asked)
 
     async def request(self, *asked):
         return await self.limits.request(*asked)

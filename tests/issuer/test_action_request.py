@@ -266,7 +266,7 @@ def test_an_expired_confirmation_leaves_no_record(site):
     """
     assert granted(site, confirmation={"by": "client", "at": NOW - 1800}).reason == "confirmation:expired"
 
-    assert site.state.idempotency._records == {}
+    assert site.state.claims == []
 
 
 def test_an_action_that_needs_the_customer_is_not_minted_for_less(site):

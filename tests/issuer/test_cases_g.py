@@ -56,6 +56,16 @@ def reason(site, token: str, arguments: object = ARGUMENTS, **options) -> str:
     return caught.value.reason
 
 
+def mints_left(site, *asked, **changes) -> int:
+    """
+    Ask until the key is exhausted, and return how many tokens it was still good for.
+    """
+    for number in range(MAX_MINTS + 1):
+        if ask(site, *asked, **changes).reason == "idempotency:exhausted":
+            return number
+    pytest.fail("a key that is never exhausted")
+
+
 CONFLICT = (400, "invalid_request", "idempotency:conflict")
 EXPIRED = (400, "invalid_authorization_details", "confirmation:expired")
 
@@ -75,7 +85,7 @@ def test_g01_0_and_1_another_body_under_the_key(site):
 
     assert refused.refusal == CONFLICT
     assert granted.granted == again.granted
-    assert [record.mints for record in site.state.idempotency._records.values()] == [2]
+    assert mints_left(site, first["args"], key=first["key"]) == MAX_MINTS - 2
 
 
 def test_g01_2_the_key_at_another_endpoint(desk):
@@ -103,7 +113,6 @@ def test_g01_3_another_client(site):
     other = ask(site, STEPS["G01-3"]["request"]["args"], key=key, client="orc_second")
 
     assert other.claims["client_id"] == "orc_second"
-    assert len(site.state.idempotency._records) == 2
 
 
 # G03: a retry after a lost answer
@@ -117,7 +126,7 @@ def test_g03_0_the_answer_was_lost(site):
 
     assert lost.claims["jti"] != retried.claims["jti"]
     assert lost.claims["caplo"] == retried.claims["caplo"]
-    assert len(site.state.idempotency._records) == 1
+    assert mints_left(site) == MAX_MINTS - 2
 
 
 def test_g03_1_the_token_is_over(site):
@@ -148,7 +157,7 @@ def test_g03_2_the_first_attempt_failed_before_it_counted(site):
 
     assert failed.refusal == (503, "temporarily_unavailable", "ring:unavailable")
     assert retried.status == 200
-    assert [record.mints for record in site.state.idempotency._records.values()] == [1]
+    assert mints_left(site) == MAX_MINTS - 1
 
 
 def test_g03_3_the_first_attempt_was_refused(site):
@@ -188,7 +197,6 @@ def test_g04_0_many_at_once_with_one_new_key(served):
     assert len(granted) == len({answer.claims["jti"] for answer in granted}) == MAX_MINTS
     assert len({answer.granted["actionDigest"] for answer in granted}) == 1
     assert {answer.error for answer in answers} == {None, "invalid_authorization_details"}
-    assert len(served.state.idempotency._records) == 1
 
 
 # G05: the end of a confirmation counts when it is used
@@ -399,9 +407,7 @@ def test_g12_0_after_the_retention(site):
     site.clock.at = NOW + 1800 + 121
 
     assert ask(site).refusal == EXPIRED
-    # The next claim of any key drops what has ended.
-    assert ask(site, key="idk-case-other-0001", at=NOW + 1921).status == 200
-    assert [key[3] for key in site.state.idempotency._records] == ["idk-case-other-0001"]
+    assert ask(site, {"amount": 1000}, at=NOW + 1921).status == 200
 
 
 def test_g12_1_the_retention_is_no_setting(site):
@@ -432,7 +438,7 @@ def test_g12_2_clearing_away_during_a_retry(site):
     outcomes = asyncio.run(all_at_once())
 
     assert sum(not isinstance(each, Exception) for each in outcomes) == MAX_MINTS - 1
-    assert site.state.idempotency._records["root", "orc_main", "cancel_order", X].mints == MAX_MINTS
+    assert mints_left(site, at=NOW - 1799) == 0
 
 
 @pytest.mark.parametrize("key", ["k" * 10_000, "", "idk-case-0000\u0000\u0001\u001f", "idk case 0000000001"])

@@ -288,7 +288,7 @@ def test_without_a_confirmed_ring_nothing_is_counted_or_minted(site):
     refused, _ = refusal(site, authorization_details=details)
 
     assert refused == (503, "temporarily_unavailable", "ring:unavailable", 1)
-    assert site.state.idempotency._records == {}
+    assert site.state.claims == []
 
 
 def _signs_meanwhile(site, meanwhile):

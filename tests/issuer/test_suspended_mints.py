@@ -53,7 +53,7 @@ def test_nothing_is_minted_for_what_is_suspended(suspend, target, error):
     assert answer.refusal == (400, error, f"suspended:{target.kind}")
     assert dict(site.events)["token_refused"]["suspension"] == "sus-0"
     assert "cus_48213" not in answer.text
-    assert site.state.idempotency._records == {}
+    assert site.state.claims == []
 
 
 def test_everybody_else_goes_on(suspend):
