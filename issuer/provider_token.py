@@ -59,6 +59,7 @@ IDTokenReason = Literal[
     "signature",
     "used",
     "nonce_used",
+    "logged_out",
 ]
 """Why an ID token or logout token is refused; a claim's name where it is missing or malformed."""
 

@@ -93,6 +93,8 @@ class SignInDesk:
         added = await _told(self._records.add(self._name, event, now))
         if added == "full":
             raise SignInRefused("full", "sign_ins:full")
+        if added == "logged_out":
+            raise SignInRefused("id_token", "id_token:logged_out")
         sign_in_id, sign_in = added
         self._report(
             "sign_in_recorded",
@@ -138,12 +140,18 @@ class SignInDesk:
             verified = await self._events.sign_out(logout_token, now)
         except IDTokenRefused as refused:
             raise SignInRefused("logout_token", f"logout_token:{refused.reason}") from None
-        except (ProviderUnavailable, CannotTell) as unknown:
+        except ProviderUnavailable as unknown:
             raise _unavailable("logout_token", unknown) from None
         client_id = verified.provider.clients[verified.audience]
         ended = await _told(
             self._records.end_at_logout(
-                self._name, client_id, verified.provider.issuer, sub=verified.sub, sid=verified.sid, now=now
+                self._name,
+                client_id,
+                verified.provider.issuer,
+                sub=verified.sub,
+                sid=verified.sid,
+                issued_at=int(verified.iat),
+                now=now,
             )
         )
         self._report(
@@ -172,6 +180,7 @@ def _event(verified: VerifiedIDToken, client: Client, *, conversation: str | Non
         namespace=verified.connection.namespace,
         provider_issuer=verified.provider.issuer,
         provider_client_id=verified.audience,
+        issued_at=int(verified.iat),
         sub=verified.sub,
         sid=verified.sid,
         level=verified.level,

@@ -37,7 +37,7 @@ class CannotTell(Exception):
 
 class SignInEvents:
     """
-    Reads the ID tokens and logout tokens of one workspace, each of them once.
+    Reads the ID tokens of one workspace, each of them once, and logout tokens.
     """
 
     __slots__ = ("_tokens", "_used", "_workspace")
@@ -91,12 +91,11 @@ class SignInEvents:
     async def sign_out(self, token: str, now: float) -> VerifiedLogoutToken:
         """
         Read a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6); errors as with an ID token.
+
+        It is not used up: it ends nothing that came after it, however often it is brought, and one that could not be heeded has
+        to be taken when the provider sends it again.
         """
-        verified = await self._tokens.verify_logout(token, now=now)
-        scope = f"{verified.provider.issuer} {verified.audience}"
-        once = f"logout {sha256(verified.jti.encode()).hexdigest()}"
-        await self._use(scope, once, verified.expires_at, verified.iat, reason="used")
-        return verified
+        return await self._tokens.verify_logout(token, now=now)
 
     async def _use(self, scope: str, once: str, expires_at: int, issued_at: float, *, reason: IDTokenReason) -> None:
         try:

@@ -25,7 +25,7 @@ from verifier.compact import b64url_decode, b64url_encode
 from .fingerprints import framed
 from .sign_ins import SignIn, SignInEvent, SignInSummary
 
-__all__ = ["Names", "SignInSealing", "handle_of", "is_handle"]
+__all__ = ["Names", "SignInSealing", "handle_of", "is_handle", "without_session"]
 
 _ID_OCTETS: Final = 32
 _SHORT_OCTETS: Final = 16
@@ -148,6 +148,13 @@ class SignInSealing:
         """
         return self._names("s", provider_issuer, sid)
 
+    def logouts(self, provider_issuer: str, sub: str, sid: str | None) -> tuple[str, str]:
+        """
+        Name the logouts that end what an ID token tells: of its customer, and of its session or of all that have none.
+        """
+        customer = self.customer_of_provider(provider_issuer, sub)[0]
+        return customer, without_session(customer) if sid is None else self.session(provider_issuer, sid)[0]
+
     def conversation(self, conversation: str) -> Names:
         """
         Name a conversation.
@@ -192,6 +199,13 @@ def handle_of(sign_in_id: str) -> str | None:
     learns nothing about an id from how long the answer takes, since he cannot choose what his guess hashes to.
     """
     return _handle(sign_in_id) if _ID.fullmatch(sign_in_id) else None
+
+
+def without_session(customer: str) -> str:
+    """
+    Return the name of what a customer of that name has without a session.
+    """
+    return f"{customer}:-"
 
 
 def is_handle(text: str) -> bool:

@@ -13,8 +13,11 @@ from verifier.claims import CONFIRMATION_LIFETIME_S, MAX_CONFIRMATION_AHEAD_S, M
 from verifier.conversation import MAX_CONVERSATION_LENGTH, is_conversation
 from verifier.levels import Level, is_level
 
+from .provider_token import MAX_AGE_S
+
 __all__ = [
     "CONVERSATION_MEMORY_S",
+    "LOGOUT_MEMORY_S",
     "MAX_SIGN_INS",
     "MAX_SIGN_INS_OF_CUSTOMER",
     "MAX_SIGN_IN_LIFETIME_S",
@@ -34,6 +37,8 @@ MAX_SIGN_IN_LIFETIME_S: Final = 30 * 24 * 3600
 """Longest life of a sign-in, in seconds."""
 CONVERSATION_MEMORY_S: Final = CONFIRMATION_LIFETIME_S + 120
 """How much longer than its sign-ins a conversation is remembered: as long as anything confirmed in it could be minted (D18)."""
+LOGOUT_MEMORY_S: Final = MAX_AGE_S + 120
+"""How long a logout is remembered: an ID token from before it is too old then, also by a clock that is behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +46,8 @@ class SignInEvent:
     """
     A customer's sign-in, as a provider's ID token tells it; `expires_at` is bounded by the connection already (epoch seconds).
 
-    `provider_client_id` is the client id at the provider that the ID token was issued to.
+    `provider_client_id` is the client id at the provider that the ID token was issued to, `issued_at` when it was, by the
+    provider's clock.
 
     Raises:
         ValueError: for a text that is empty, too long or no Unicode, an unknown level, a time that is none, or a conversation
@@ -53,6 +59,7 @@ class SignInEvent:
     namespace: str
     provider_issuer: str
     provider_client_id: str
+    issued_at: int
     sub: str = field(repr=False)
     sid: str | None = field(repr=False)
     level: Level
@@ -69,7 +76,9 @@ class SignInEvent:
             raise ValueError(f"a conversation is 1 to {MAX_CONVERSATION_LENGTH} printable ASCII characters")
         if not is_level(self.level):
             raise ValueError("the level is none")
-        if not (is_time(self.auth_time) and is_time(self.expires_at) and type(self.expires_at) is int):
+        if not is_time(self.auth_time) or not all(
+            is_time(each) and type(each) is int for each in (self.expires_at, self.issued_at)
+        ):
             raise ValueError("a time is no epoch seconds")
 
 
@@ -114,11 +123,13 @@ class SignInRecords(Protocol):
     that does not open with the configured sealing keys are all the same: there is none.
     """
 
-    def add(self, workspace: str, event: SignInEvent, now: float) -> Awaitable[tuple[str, SignIn] | Literal["full"]]:
+    def add(
+        self, workspace: str, event: SignInEvent, now: float
+    ) -> Awaitable[tuple[str, SignIn] | Literal["full", "logged_out"]]:
         """
         Record a sign-in and return its id, a secret of 43 characters, with the record.
 
-        `full` when the client or the customer has too many.
+        `full` when the client or the customer has too many; `logged_out`, before anything else, as `has_logged_out` tells.
 
         When a different customer was the last one of the same conversation, their sign-ins of it end in the same step, also when
         the answer is `full`, and the new record has `confirmed_after`. A further sign-in of the same customer leaves the earlier
@@ -144,16 +155,32 @@ class SignInRecords(Protocol):
         """
 
     def end_at_logout(
-        self, workspace: str, client_id: str, provider_issuer: str, *, sub: str | None, sid: str | None, now: float
+        self,
+        workspace: str,
+        client_id: str,
+        provider_issuer: str,
+        *,
+        sub: str | None,
+        sid: str | None,
+        issued_at: int,
+        now: float,
     ) -> Awaitable[int]:
         """
         End what a provider's logout is about, and return how many sign-ins that were (Back-Channel Logout 1.0 section 2.4).
 
         With *sub* alone all of the customer's sign-ins end; with *sid* those of that session, and with both of them also
-        those of the customer that have no session to tell them by.
+        those of the customer that have no session to tell them by. Those end, and for `LOGOUT_MEMORY_S` are not recorded any
+        more, whose ID token the provider issued until *issued_at*: the same logout again, or late, ends nothing else.
 
         Raises:
             ValueError: when neither is given.
+        """
+
+    def has_logged_out(
+        self, workspace: str, client_id: str, provider_issuer: str, *, sub: str, sid: str | None, issued_at: int
+    ) -> Awaitable[bool]:
+        """
+        Tell whether a logout ended what an ID token tells, since the provider issued it.
         """
 
 

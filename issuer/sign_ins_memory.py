@@ -10,9 +10,10 @@ from typing import Final, Literal
 
 from keys import SealingKeys
 
-from .sign_in_sealing import SignInSealing, handle_of
+from .sign_in_sealing import SignInSealing, handle_of, without_session
 from .sign_ins import (
     CONVERSATION_MEMORY_S,
+    LOGOUT_MEMORY_S,
     MAX_SIGN_INS,
     MAX_SIGN_INS_OF_CUSTOMER,
     SignIn,
@@ -32,6 +33,7 @@ class _Record:
     sealed: bytes = field(repr=False)
     confirmed_after: int | None
     expires_at: int
+    issued_at: int
     has_session: bool
     indexes: tuple[str, ...]
 
@@ -69,7 +71,9 @@ class MemorySignIns:
         # No more of them than clients are configured: nobody gets here who has not proved to be one.
         self._clients: dict[tuple[str, str], _Client] = {}
 
-    async def add(self, workspace: str, event: SignInEvent, now: float) -> tuple[str, SignIn] | Literal["full"]:
+    async def add(
+        self, workspace: str, event: SignInEvent, now: float
+    ) -> tuple[str, SignIn] | Literal["full", "logged_out"]:
         """
         Record a sign-in; see `SignInRecords.add`.
         """
@@ -107,7 +111,15 @@ class MemorySignIns:
         return client.forget(handle)
 
     async def end_at_logout(
-        self, workspace: str, client_id: str, provider_issuer: str, *, sub: str | None, sid: str | None, now: float
+        self,
+        workspace: str,
+        client_id: str,
+        provider_issuer: str,
+        *,
+        sub: str | None,
+        sid: str | None,
+        issued_at: int,
+        now: float,
     ) -> int:
         """
         End what a logout is about; see `SignInRecords.end_at_logout`.
@@ -118,11 +130,24 @@ class MemorySignIns:
         client.drop_old(now)
         found: set[str] = set()
         if sid is not None:
-            found |= client.indexed(client.sealing.session(provider_issuer, sid)[0])
+            session = client.sealing.session(provider_issuer, sid)[0]
+            client.note_logout(session, issued_at)
+            found |= client.indexed(session)
         if sub is not None:
-            every = client.indexed(client.sealing.customer_of_provider(provider_issuer, sub)[0])
+            customer = client.sealing.customer_of_provider(provider_issuer, sub)[0]
+            client.note_logout(customer if sid is None else without_session(customer), issued_at)
+            every = client.indexed(customer)
             found |= {handle for handle in every if sid is None or not client.records[handle].has_session}
-        return sum(client.forget(handle) for handle in found)
+        return sum(client.forget(handle) for handle in found if client.records[handle].issued_at <= issued_at)
+
+    async def has_logged_out(
+        self, workspace: str, client_id: str, provider_issuer: str, *, sub: str, sid: str | None, issued_at: int
+    ) -> bool:
+        """
+        Tell whether a logout came in between; see `SignInRecords.has_logged_out`.
+        """
+        client = self._client(workspace, client_id)
+        return client.has_logged_out(client.sealing.logouts(provider_issuer, sub, sid), issued_at)
 
     def _client(self, workspace: str, client_id: str) -> "_Client":
         client = self._clients.get((workspace, client_id))
@@ -135,7 +160,9 @@ class MemorySignIns:
 @dataclass(slots=True)
 class _Client:
     """
-    The sign-ins of one client by handle, sets of handles by the keyed hashes they are found by, and conversations.
+    The sign-ins of one client by handle, sets of handles by the keyed hashes they are found by, conversations and logouts.
+
+    `_logged_out_until` stands for the logouts that are not remembered one by one.
     """
 
     sealing: SignInSealing
@@ -144,10 +171,14 @@ class _Client:
     records: dict[str, _Record] = field(default_factory=dict)
     _indexes: dict[str, set[str]] = field(default_factory=dict)
     _conversations: dict[str, _Conversation] = field(default_factory=dict)
+    _logouts: dict[str, int] = field(default_factory=dict)
     _deadlines: list[tuple[int, str]] = field(default_factory=list)
     _forgotten_until: int = 0
+    _logged_out_until: int = -1
 
-    def add(self, event: SignInEvent, now: float) -> tuple[str, SignIn] | Literal["full"]:
+    def add(self, event: SignInEvent, now: float) -> tuple[str, SignIn] | Literal["full", "logged_out"]:
+        if self.has_logged_out(self.sealing.logouts(event.provider_issuer, event.sub, event.sid), event.issued_at):
+            return "logged_out"
         indexes = self.sealing.indexes(event)
         customer, session, conversation = indexes
         confirmed_after = None
@@ -160,7 +191,7 @@ class _Client:
             return "full"
         sign_in_id, sign_in, sealed = self.sealing.seal(event, now)
         names = tuple(name for name in indexes if name is not None)
-        record = _Record(sealed, confirmed_after, event.expires_at, session is not None, names)
+        record = _Record(sealed, confirmed_after, event.expires_at, event.issued_at, session is not None, names)
         self.records[sign_in.handle] = record
         for name in names:
             self._indexes.setdefault(name, set()).add(sign_in.handle)
@@ -180,10 +211,22 @@ class _Client:
                 del self._indexes[name]
         return True
 
+    def has_logged_out(self, names: tuple[str, str], issued_at: int) -> bool:
+        return issued_at <= max(self._logged_out_until, *(self._logouts.get(name, -1) for name in names))
+
+    def note_logout(self, name: str, issued_at: int) -> None:
+        if name not in self._logouts and len(self._logouts) >= 2 * self.max_sign_ins:
+            self._logged_out_until = max(self._logged_out_until, issued_at)
+            return
+        if name not in self._logouts:
+            self._expect(issued_at + LOGOUT_MEMORY_S, name)
+        self._logouts[name] = max(self._logouts.get(name, -1), issued_at)
+
     def drop_old(self, now: float) -> None:
         while self._deadlines and self._deadlines[0][0] <= now:
             _, name = heappop(self._deadlines)
             self.forget(name)
+            self._forget_logout(name, now)
             conversation = self._conversations.get(name)
             if conversation is None:
                 continue
@@ -192,6 +235,16 @@ class _Client:
             else:
                 del self._conversations[name]
                 self._forgotten_until = max(self._forgotten_until, conversation.remembered_until)
+
+    def _forget_logout(self, name: str, now: float) -> None:
+        issued_at = self._logouts.get(name)
+        if issued_at is None:
+            return
+        if issued_at + LOGOUT_MEMORY_S > now:
+            self._expect(issued_at + LOGOUT_MEMORY_S, name)
+            return
+        # No ID token is as old as this, unless the clock goes backwards.
+        self._logged_out_until = max(self._logged_out_until, self._logouts.pop(name))
 
     def _enter(self, name: str, event: SignInEvent, now: float) -> _Conversation | None:
         """
@@ -217,10 +270,11 @@ class _Client:
 
     def _expect(self, deadline: int, name: str) -> None:
         # What ended leaves its deadline behind.
-        if len(self._deadlines) > 2 * (len(self.records) + len(self._conversations)) + _IDLE_DEADLINES:
+        alive = len(self.records) + len(self._conversations) + len(self._logouts)
+        if len(self._deadlines) > 2 * alive + _IDLE_DEADLINES:
             self._deadlines = [each for each in self._deadlines if self._is_alive(each[1])]
             heapify(self._deadlines)
         heappush(self._deadlines, (deadline, name))
 
     def _is_alive(self, name: str) -> bool:
-        return name in self.records or name in self._conversations
+        return name in self.records or name in self._conversations or name in self._logouts

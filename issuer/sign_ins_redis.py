@@ -4,13 +4,15 @@ The records of sign-ins that several instances share: sealed in Redis, each oper
 All keys of a client of a workspace begin with `cc:s:{<hash of both>}` and so lie in one slot of a cluster. That name itself is
 the set of live handles by expiry; behind it stand `:r:<handle>` the sealed record, `:u:`, `:s:` and `:c:` with a keyed hash the
 handles of a customer, of a provider's session and of a conversation, `:c:<hash>:m` who was the last one in that conversation, and
-`:c` all conversations that are remembered. Every key has a relative expiry.
+`:c` all conversations that are remembered; `:l:` with the hash of a customer or session when they last logged out. Every key has
+a relative expiry.
 """
 
 import re
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
+from secrets import token_urlsafe
 from typing import Final, Literal
 
 from keys import SealingKeys
@@ -20,6 +22,7 @@ from .redis_connection import RedisConnection, out_of_step
 from .sign_in_sealing import SignInSealing, handle_of, is_handle
 from .sign_ins import (
     CONVERSATION_MEMORY_S,
+    LOGOUT_MEMORY_S,
     MAX_SIGN_INS,
     MAX_SIGN_INS_OF_CUSTOMER,
     SignIn,
@@ -31,7 +34,8 @@ from .sign_ins import (
 
 __all__ = ["RedisSignIns"]
 
-# A record is: confirmed_after or 0; the names of customer, session and conversation, each of them or `-`; what is sealed.
+# A record is: confirmed_after or 0; when its ID token was issued; the names of customer, session and conversation, each of them
+# or `-`; what is sealed.
 _COMMON: Final = """
 local base = KEYS[1]
 local time = redis.call('TIME')
@@ -62,6 +66,13 @@ local handle, ttl, memory_ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local limit, customer_limit, confirmed = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local record, conversation, who = ARGV[7], ARGV[8], ARGV[9]
 local after, is_known = 0, false
+
+local issued, customer, session = string.match(record, '^(%d+) (%S+) (%S+)')
+if session == '-' then session = customer .. ':-' end
+for _, name in ipairs({customer, session}) do
+  local out = redis.call('GET', base .. ':l:' .. name)
+  if out and tonumber(issued) <= tonumber(out) then return handle .. ' logged_out' end
+end
 
 local function take(set, member, ms)
   redis.call('ZADD', set, now + ms, member)
@@ -103,7 +114,7 @@ if conversation then
   redis.call('SET', base .. ':' .. conversation .. ':m', who .. ' ' .. after, 'PX', memory_ttl)
 end
 
-local customer = base .. ':' .. string.match(record, '^%S+')
+customer = base .. ':' .. customer
 tidy(base)
 tidy(customer)
 if redis.call('ZCARD', base) >= limit or redis.call('ZCARD', customer) >= customer_limit then return handle .. ' full' end
@@ -117,25 +128,39 @@ return handle .. ' ' .. after
 """
 )
 _END: Final = _COMMON + "return forget(ARGV[1])"
-# ARGV: 1 when the logout is about a session; the names of the session, then of the customer, under each sealing key.
+# ARGV: 1 when the logout is about a session; when it was issued; how long it is remembered (ms); the names of the session, then
+# of the customer, under each sealing key. What ends comes first: a server that is full lets pass behind it what is remembered.
 _LOGOUT: Final = (
     _COMMON
     + """
+local issued, ttl = tonumber(ARGV[2]), tonumber(ARGV[3])
 local ended = 0
-for i = 2, #ARGV do
-  local set = base .. ':' .. ARGV[i]
+for i = 4, #ARGV do
+  local set, out = base .. ':' .. ARGV[i], base .. ':l:' .. ARGV[i]
+  local is_partial = ARGV[1] == '1' and string.sub(ARGV[i], 1, 2) == 'u:'
   tidy(set)
   for _, handle in ipairs(redis.call('ZRANGE', set, 0, -1)) do
     local record = redis.call('GET', base .. ':r:' .. handle) or ''
-    local is_another = ARGV[1] == '1' and string.sub(ARGV[i], 1, 2) == 'u:' and string.match(record, '^%d+ %S+ s:')
-    if not is_another and forget(handle) then ended = ended + 1 end
+    local is_later = issued < tonumber(string.match(record, '^%d+ (%d+)') or 0)
+    local is_another = is_partial and string.match(record, '^%d+ %d+ %S+ s:')
+    if not is_later and not is_another and forget(handle) then ended = ended + 1 end
   end
+  if is_partial then out = out .. ':-' end
+  if tonumber(redis.call('GET', out) or -1) < issued then redis.call('SET', out, ARGV[2], 'PX', ttl) end
 end
 return ended
 """
 )
-_ADDED: Final = re.compile(rb"(\S+) (full|\d{1,16})")
-_RECORD: Final = re.compile(rb"(\d{1,16}) \S+ \S+ \S+ (\S+ \S+ \S+)")
+# ARGV: this attempt's id, which begins the answer; names. GETEX is no question for a replica, as in `_stored`.
+_LAST_LOGOUT: Final = """
+local last = -1
+for i = 2, #ARGV do last = math.max(last, tonumber(redis.call('GETEX', KEYS[1] .. ':l:' .. ARGV[i]) or -1)) end
+return ARGV[1] .. ' ' .. last
+"""
+_ADDED: Final = re.compile(rb"(\S+) (full|logged_out|\d{1,16})")
+_RECORD: Final = re.compile(rb"(\d{1,16}) \d{1,16} \S+ \S+ \S+ (\S+ \S+ \S+)")
+_TOLD: Final = re.compile(rb"(\S+) (-1|\d{1,16})")
+_LEAST_MEMORY_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +202,17 @@ class RedisSignIns:
         # No more of them than clients are configured: nobody gets here who has not proved to be one.
         self._clients: dict[tuple[str, str], _Client] = {}
 
-    async def add(self, workspace: str, event: SignInEvent, now: float) -> tuple[str, SignIn] | Literal["full"]:
+    async def add(
+        self, workspace: str, event: SignInEvent, now: float
+    ) -> tuple[str, SignIn] | Literal["full", "logged_out"]:
         """
         Record a sign-in; see `SignInRecords.add`.
         """
         remaining_s = lifetime_s(event, now)
         client = self._client(workspace, event.client_id)
         sign_in_id, sign_in, sealed = client.sealing.seal(event, now)
-        record = b" ".join([*((name or "-").encode() for name in client.sealing.indexes(event)), sealed])
+        names = ((name or "-").encode() for name in client.sealing.indexes(event))
+        record = b" ".join([str(event.issued_at).encode(), *names, sealed])
         conversation = () if event.conversation is None else client.sealing.conversation(event.conversation)
         customer = client.sealing.customer(event.connection, event.sub)
         answer = await self._connection.eval(
@@ -205,6 +233,8 @@ class RedisSignIns:
             raise out_of_step(self._connection.where)
         if added[2] == b"full":
             return "full"
+        if added[2] == b"logged_out":
+            return "logged_out"
         return sign_in_id, replace(sign_in, confirmed_after=int(added[2]) or None)
 
     async def find(self, workspace: str, client_id: str, sign_in_id: str, now: float) -> SignIn | None:
@@ -246,7 +276,8 @@ class RedisSignIns:
         *,
         sub: str | None,
         sid: str | None,
-        now: float,  # noqa: ARG002 -- here Redis knows by itself what has expired
+        issued_at: int,
+        now: float,
     ) -> int:
         """
         End what a logout is about; see `SignInRecords.end_at_logout`.
@@ -256,10 +287,27 @@ class RedisSignIns:
         client = self._client(workspace, client_id)
         session = () if sid is None else client.sealing.session(provider_issuer, sid)
         customer = () if sub is None else client.sealing.customer_of_provider(provider_issuer, sub)
-        ended = await self._connection.eval(_LOGOUT, 1, client.key, len(session[:1]), *session, *customer)
+        memory_ms = max(_LEAST_MEMORY_MS, ceil((issued_at + LOGOUT_MEMORY_S - now) * 1000))
+        ended = await self._connection.eval(
+            _LOGOUT, 1, client.key, len(session[:1]), issued_at, memory_ms, *session, *customer
+        )
         if type(ended) is not int:
             raise out_of_step(self._connection.where)
         return ended
+
+    async def has_logged_out(
+        self, workspace: str, client_id: str, provider_issuer: str, *, sub: str, sid: str | None, issued_at: int
+    ) -> bool:
+        """
+        Tell whether a logout came in between; see `SignInRecords.has_logged_out`.
+        """
+        client = self._client(workspace, client_id)
+        attempt, names = token_urlsafe(8), client.sealing.logouts(provider_issuer, sub, sid)
+        answer = await self._connection.eval(_LAST_LOGOUT, 1, client.key, attempt, *names)
+        told = _TOLD.fullmatch(answer) if isinstance(answer, bytes) else None
+        if told is None or told[1] != attempt.encode():
+            raise out_of_step(self._connection.where)
+        return issued_at <= int(told[2])
 
     async def _stored(self, client: _Client, handle: str) -> tuple[bytes, int | None] | None:
         # GETEX without an option is a GET that counts as a write: no replica answers it, nor a primary that lacks its replicas.

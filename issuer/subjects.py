@@ -76,12 +76,14 @@ class Subjects:
         Use up the ID token that a subject came with, if it did.
 
         Raises:
-            TokenRefused: `invalid_request` when it was used before, `temporarily_unavailable` when that cannot be told.
+            TokenRefused: `invalid_request` when it was used before, or its customer has logged out since,
+                `temporarily_unavailable` when that cannot be told.
         """
-        if subject.id_token is None:
+        verified = subject.id_token
+        if verified is None:
             return
         try:
-            await self._events.use_up(subject.id_token)
+            await self._events.use_up(verified)
         except IDTokenRefused as refused:
             raise _refused(refused) from None
         except CannotTell as unknown:
@@ -90,6 +92,16 @@ class Subjects:
                 reason="id_token:cannot_tell",
                 problem=unknown.problem,
             ) from None
+        logged_out = self._sign_ins.has_logged_out(
+            self._workspace.name,
+            verified.provider.clients[verified.audience],
+            verified.provider.issuer,
+            sub=verified.sub,
+            sid=verified.sid,
+            issued_at=int(verified.iat),
+        )
+        if await answered(logged_out, reason="id_token:cannot_tell"):
+            raise _refused(IDTokenRefused("logged_out"))
 
     async def _asserted(self, token: str, _form: Form, client: Client, now: float) -> Subject:
         return read_asserted_subject(token, client, self._workspace, now)

@@ -18,6 +18,7 @@ EVENT = SignInEvent(
     namespace="shop-login",
     provider_issuer="https://login.shop.test",
     provider_client_id="shop-web",
+    issued_at=NOW - 2,
     sub="cus_48213",
     sid="session-1",
     level="standard",

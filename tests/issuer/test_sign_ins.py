@@ -36,6 +36,7 @@ EVENT = SignInEvent(
     namespace="shop-login",
     provider_issuer="https://login.shop.test",
     provider_client_id="shop-web",
+    issued_at=NOW - 2,
     sub="cus_48213",
     sid="session-1",
     level="standard",
@@ -62,7 +63,7 @@ class Records:
 
     async def add(self, event=EVENT, now=NOW, **changes):
         added = await self.store.add(self.workspace, replace(event, client_id=self.client_id, **changes), now)
-        return added if added == "full" else added[0]
+        return added if isinstance(added, str) else added[0]
 
     async def find(self, sign_in_id, now=NOW):
         return await self.store.find(self.workspace, self.client_id, sign_in_id, now)
@@ -79,9 +80,20 @@ class Records:
     async def end(self, handle, now=NOW):
         return await self.store.end(self.workspace, self.client_id, handle, now)
 
-    async def logout(self, provider_issuer=EVENT.provider_issuer, *, sub=None, sid=None, now=NOW):
+    async def logout(self, provider_issuer=EVENT.provider_issuer, *, sub=None, sid=None, issued_at=NOW - 2, now=NOW):
         return await self.store.end_at_logout(
-            self.workspace, self.client_id, provider_issuer, sub=sub, sid=sid, now=now
+            self.workspace, self.client_id, provider_issuer, sub=sub, sid=sid, issued_at=issued_at, now=now
+        )
+
+    async def has_logged_out(self, **changes):
+        event = replace(EVENT, **changes)
+        return await self.store.has_logged_out(
+            self.workspace,
+            self.client_id,
+            event.provider_issuer,
+            sub=event.sub,
+            sid=event.sid,
+            issued_at=event.issued_at,
         )
 
 
@@ -321,6 +333,65 @@ async def test_a_logout_that_names_both_ends_what_has_no_session_too(records):
     assert alive == [False, False, True, True]
 
 
+@pytest.mark.parametrize("who", [{"sub": "cus_48213"}, {"sid": "session-1"}, {"sub": "cus_48213", "sid": "session-1"}])
+async def test_a_logout_ends_what_was_issued_before_it(records, who):
+    """
+    And in the same second; what the provider issued later is of another sign-in.
+    """
+    before, at, after = [await records.add(issued_at=NOW + seconds) for seconds in (-3, -2, -1)]
+
+    assert await records.logout(**who) == 2
+    assert [await records.is_alive(each) for each in (before, at, after)] == [False, False, True]
+    assert await records.logout(**who) == 0
+
+
+WAYS = ({"sub": "cus_48213"}, {"sid": "session-1"}, {"sub": "cus_48213", "sid": "session-1"})
+
+
+@pytest.mark.parametrize(
+    ("late", "refused_by"),
+    [
+        ({}, (0, 1, 2)),
+        ({"issued_at": NOW - 300}, (0, 1, 2)),
+        ({"issued_at": NOW - 1}, ()),
+        ({"sid": None}, (0, 2)),
+        ({"sid": "session-2"}, (0,)),
+        ({"sub": "cus_99"}, (1, 2)),
+        ({"sub": "cus_99", "sid": None}, ()),
+        ({"provider_issuer": "https://login.other.test"}, ()),
+        ({"client_id": "orc_other"}, ()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("way", range(3))
+async def test_what_comes_after_its_logout_is_not_recorded(build, late, refused_by, way):
+    """
+    An ID token that was on its way when its customer or session logged out signs nobody in, at any instance.
+    """
+    here = build()
+    there = here if isinstance(here.store, MemorySignIns) else build()
+    other = there.of(client_id=late.get("client_id", "orc_main"))
+    event = {name: value for name, value in late.items() if name != "client_id"}
+    alive = await here.add(sub="cus_77", sid="session-7")
+    assert await here.logout(**WAYS[way]) == 0
+
+    assert await other.has_logged_out(**event) is (way in refused_by)
+    assert (await other.add(**event) == "logged_out") is (way in refused_by)
+    if refused_by:
+        assert await here.is_alive(alive) is (way in refused_by)
+
+
+async def test_the_latest_logout_counts(records):
+    """
+    One that arrives behind a later one takes nothing back.
+    """
+    await records.logout(sub=EVENT.sub, issued_at=NOW)
+    await records.logout(sub=EVENT.sub, issued_at=NOW - 100)
+
+    assert await records.add(issued_at=NOW) == "logged_out"
+    assert await records.add(issued_at=NOW + 1) != "logged_out"
+
+
 async def test_a_logout_names_somebody(records):
     """
     One that names neither is the caller's mistake, and ends nothing.
@@ -461,7 +532,7 @@ async def test_a_customer_has_a_number_of_sign_ins_and_the_others_theirs(build):
     assert await records.is_alive(await records.add(OTHER))
     assert all([await records.is_alive(each) for each in ids])
     await records.logout(sub=EVENT.sub)
-    assert await records.is_alive(await records.add())
+    assert await records.is_alive(await records.add(issued_at=NOW))
 
 
 async def test_conversations_are_bounded_too(build):
@@ -556,15 +627,18 @@ async def story(records, steps):
         now += seconds
         if step in {"first", "first again", "second"}:
             event = OTHER if step == "second" else replace(EVENT, level="low" if step == "first" else "high")
+            added = await records.add(event, now, issued_at=now, expires_at=now + 250)
+            if added == "logged_out":
+                continue
             since, last = since if last in {None, event.sub} else now + 5, event.sub
-            ids[await records.add(event, now, expires_at=now + 250)] = since
+            ids[added] = since
         elif step == "end" and ids:
             oldest = await records.find(next(iter(ids)), now)
             assert oldest is None or await records.end(oldest.handle, now)
         elif step == "logout":
-            await records.logout(sub=EVENT.sub, now=now)
+            await records.logout(sub=EVENT.sub, issued_at=now, now=now)
         elif step == "session":
-            await records.logout(sid=OTHER.sid, now=now)
+            await records.logout(sid=OTHER.sid, issued_at=now, now=now)
         alive = [(await records.find(each, now), expected) for each, expected in ids.items()]
         assert all(one is None or one.confirmed_after == expected for one, expected in alive)
         told.append([(one.sub, one.level, one.recorded_at) for one, _ in alive if one is not None])

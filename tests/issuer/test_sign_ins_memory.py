@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from issuer.sign_ins import CONVERSATION_MEMORY_S, SignInEvent
+from issuer.sign_ins import CONVERSATION_MEMORY_S, LOGOUT_MEMORY_S, SignInEvent
 from issuer.sign_ins_memory import MemorySignIns
 from keys import SealingKey, SealingKeys
 
@@ -22,6 +22,7 @@ EVENT = SignInEvent(
     namespace="shop-login",
     provider_issuer="https://login.shop.test",
     provider_client_id="shop-web",
+    issued_at=NOW - 2,
     sub="cus_48213",
     sid="session-1",
     level="standard",
@@ -120,6 +121,39 @@ async def test_signing_in_and_out_leaves_nothing_behind(store):
     client = store._clients[WHO]
     assert (len(client.records), len(client._indexes), len(client._conversations)) == (0, 0, 1)
     assert len(client._deadlines) < 100
+
+
+async def log_out(store, issued_at, now, sub="cus_48213"):
+    return await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=sub, sid=None, issued_at=issued_at, now=now)
+
+
+async def test_a_logout_is_remembered_as_long_as_it_matters(store):
+    """
+    For 420 s: no ID token from before it is taken any more then, and a clock that goes backwards makes none acceptable again.
+    """
+    await log_out(store, NOW, NOW)
+    client = store._clients[WHO]
+
+    await store.end(*WHO, "x", NOW + LOGOUT_MEMORY_S - 1)
+    remembered = len(client._logouts)
+    await store.end(*WHO, "x", NOW + LOGOUT_MEMORY_S)
+
+    assert (remembered, len(client._logouts)) == (1, 0)
+    assert await store.add("acme", EVENT, NOW) == "logged_out"
+    assert await store.add("acme", replace(EVENT, issued_at=NOW + 1), NOW) != "logged_out"
+
+
+async def test_logouts_without_number_let_nobody_through():
+    """
+    When there is no room to remember one, nothing that was issued before it is recorded, whoever it is of.
+    """
+    store = MemorySignIns(SEALING, max_per_client=2)
+    for number in range(5):
+        await log_out(store, NOW - 10 + number, NOW, sub=f"cus_{number}")
+
+    assert len(store._clients[WHO]._logouts) == 4
+    assert await store.add("acme", replace(EVENT, issued_at=NOW - 6), NOW) == "logged_out"
+    assert await store.add("acme", replace(EVENT, issued_at=NOW - 5), NOW) != "logged_out"
 
 
 async def test_a_clock_that_goes_backwards_keeps_customers_apart(store):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from issuer.redis_connection import RedisConnection, RedisUnavailable
 from issuer.redis_url import parse_redis_url
-from issuer.sign_ins import CONVERSATION_MEMORY_S, SignInEvent
+from issuer.sign_ins import CONVERSATION_MEMORY_S, LOGOUT_MEMORY_S, SignInEvent
 from issuer.sign_ins_redis import RedisSignIns
 from keys import SealingKey, SealingKeys
 
@@ -29,6 +29,7 @@ EVENT = SignInEvent(
     namespace="shop-login",
     provider_issuer="https://login.shop.test",
     provider_client_id="shop-web",
+    issued_at=NOW - 2,
     sub="cus_48213",
     sid="session-1",
     level="standard",
@@ -223,9 +224,39 @@ async def test_a_logout_cleans_what_expired(store, redis_server):
     await added(store, now=ENDS - 0.05)
     await eventually(lambda: len([key for key in keys_of(redis_server) if b":r:" in key]) == 1)
 
-    assert await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=EVENT.sid, now=NOW) == 0
-    (customer,) = [value for key, value in everything(redis_server).items() if b":u:" in key]
+    assert (
+        await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=EVENT.sid, issued_at=NOW, now=NOW)
+        == 0
+    )
+    (customer,) = [value for key, value in everything(redis_server).items() if b"}:u:" in key]
     assert len(customer) == 1
+
+
+@pytest.mark.parametrize("sid", [None, EVENT.sid])
+async def test_a_logout_is_remembered_as_long_as_it_matters(store, redis_server, sid):
+    """
+    Until an ID token from before it is too old by any clock, counted from when it was issued; a late one has a moment left.
+    """
+    for issued_at in (NOW - 300, NOW):
+        await store.end_at_logout(*WHO, EVENT.provider_issuer, sub="cus_1", sid=sid, issued_at=issued_at, now=NOW)
+    await store.end_at_logout(*WHO, EVENT.provider_issuer, sub="cus_2", sid=None, issued_at=0, now=NOW)
+
+    with redis_server.client() as client:
+        remaining = sorted(client.pttl(key) / 1000 for key in client.scan_iter() if b":l:" in key)
+    names = (1 if sid is None else 2) * len(BOTH.ids)
+    assert all(0 < each <= 1 for each in remaining[:-names])
+    assert all(LOGOUT_MEMORY_S - PATIENCE_S < each <= LOGOUT_MEMORY_S for each in remaining[-names:])
+
+
+async def test_a_logout_is_known_after_another_key_has_come_to_seal(build):
+    """
+    What an instance with the earlier key remembered, one with the later key in front finds.
+    """
+    before, after = build(SealingKeys(OLD, NEW)), build(BOTH)
+    await before.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=EVENT.sid, issued_at=NOW, now=NOW)
+
+    assert await after.add("acme", EVENT, NOW) == "logged_out"
+    assert await after.add("acme", replace(EVENT, sid=None), NOW) == "logged_out"
 
 
 async def test_redis_forgets_by_its_own_clock(store, redis_server):
@@ -250,7 +281,10 @@ async def test_another_sealing_key_opens_nothing(store, build, sealing):
 
     assert await other.find(*WHO, sign_in_id, NOW) is None
     assert await other.describe(*WHO, handle, NOW) is None
-    assert await other.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=EVENT.sid, now=NOW) == 0
+    assert (
+        await other.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=EVENT.sid, issued_at=NOW, now=NOW)
+        == 0
+    )
     assert await alive(store, sign_in_id) == [True]
 
 
@@ -268,7 +302,7 @@ async def test_a_sign_in_under_an_earlier_key_goes_on(build, way):
         assert await after.end(*WHO, handle, NOW)
     else:
         who = {"sub": EVENT.sub if way != "sid" else None, "sid": EVENT.sid if way != "sub" else None}
-        assert await after.end_at_logout(*WHO, EVENT.provider_issuer, **who, now=NOW) == 1
+        assert await after.end_at_logout(*WHO, EVENT.provider_issuer, **who, issued_at=NOW, now=NOW) == 1
 
     assert await alive(before, sign_in_id) == [False]
 
@@ -369,14 +403,14 @@ def damaged(blob):
     Return a record changed in one of many ways.
     """
     words = blob.split(b" ")
-    for at in range(4, 7):
+    for at in range(5, 8):
         yield b" ".join([*words[:at], *words[at + 1 :]])
         yield b" ".join([*words[:at], b"", *words[at + 1 :]])
         yield b" ".join([*words[:at], words[at][:-1], *words[at + 1 :]])
         yield b" ".join([*words[:at], words[at][:6], *words[at + 1 :]])
         yield b" ".join([*words[:at], b"A" + words[at][1:] if words[at][:1] != b"A" else b"B", *words[at + 1 :]])
-    yield b" ".join([*words[:5], words[6], words[5]])
-    yield b" ".join([*words[:4], b"2026-05", *words[5:]])
+    yield b" ".join([*words[:6], words[7], words[6]])
+    yield b" ".join([*words[:5], b"2026-05", *words[6:]])
     yield from (b"", b" ", b"\xff", blob[:50], b"-1" + blob[1:], b"x" + blob, b"9" * 20 + blob, blob + b" x")
 
 
@@ -491,7 +525,8 @@ async def test_a_server_that_does_not_answer_is_an_error(connect, redis_server, 
         store.find(*WHO, "A" * 43, NOW),
         store.describe(*WHO, "A" * 22, NOW),
         store.end(*WHO, "A" * 22, NOW),
-        store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, now=NOW),
+        store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, issued_at=NOW, now=NOW),
+        store.has_logged_out(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, issued_at=NOW),
     ):
         with pytest.raises(RedisUnavailable):
             await asked
@@ -515,7 +550,8 @@ async def test_what_is_asked_of_a_replica_has_no_answer(connect, start_redis):
         behind.find(*WHO, sign_in_id, NOW),
         behind.describe(*WHO, handle, NOW),
         behind.end(*WHO, handle, NOW),
-        behind.end_at_logout(*WHO, EVENT.provider_issuer, sub="nobody", sid=None, now=NOW),
+        behind.end_at_logout(*WHO, EVENT.provider_issuer, sub="nobody", sid=None, issued_at=NOW, now=NOW),
+        behind.has_logged_out(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, issued_at=NOW),
     ):
         with pytest.raises(RedisUnavailable) as refusal:
             await asked
@@ -553,7 +589,7 @@ async def test_a_full_server_still_finds_and_ends(connect, start_redis):
         await added(store)
     assert await alive(store, first, second) == [True, True]
     assert await store.end(*WHO, (await store.find(*WHO, first, NOW)).handle, NOW)
-    assert await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, now=NOW) == 1
+    assert await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, issued_at=NOW, now=NOW) == 1
     assert await alive(store, first, second) == [False, False]
 
 
@@ -586,9 +622,11 @@ async def test_an_answer_to_another_question_is_none(answer):
     assert await store.find(*WHO, "A" * 43, NOW) is None
     assert await store.describe(*WHO, "A" * 22, NOW) is None
     assert await store.end(*WHO, "A" * 22, NOW) is False
+    with pytest.raises(RedisUnavailable):
+        await store.has_logged_out(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, issued_at=NOW)
     if answer != 1:
         with pytest.raises(RedisUnavailable):
-            await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, now=NOW)
+            await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, issued_at=NOW, now=NOW)
 
 
 @pytest.fixture
@@ -637,7 +675,7 @@ async def test_a_cluster_keeps_sign_ins(connect, cluster):
     assert await alive(store, first, other, second_id) == [False, True, True]
     assert (await store.describe(*WHO, second.handle, NOW)).level == "standard"
     assert await store.end(*WHO, second.handle, NOW)
-    assert await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, now=NOW) == 1
+    assert await store.end_at_logout(*WHO, EVENT.provider_issuer, sub=EVENT.sub, sid=None, issued_at=NOW, now=NOW) == 1
     assert await alive(store, first, other, second_id) == [False, False, False]
 
 

@@ -33,17 +33,11 @@ BODIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def one():
+@pytest.fixture
+def signed_in():
     site = SignedIn()
     yield site
     site.close()
-
-
-@pytest.fixture
-def signed_in(one):
-    one.renew()
-    return one
 
 
 def test_a_sign_in_is_recorded_and_its_id_told_once(signed_in):
@@ -319,18 +313,69 @@ def test_a_logout_token_that_is_not_acceptable_ends_nothing(reason, token, signe
     assert signed_in.ask_with(told["sign_in_id"]).status == 200
 
 
-def test_a_logout_token_is_used_once(signed_in):
+def test_a_logout_ends_nothing_that_came_after_it(signed_in):
     """
-    Sent again, it ends nothing that was recorded since.
+    However late and however often its token arrives, whoever signed in again since stays signed in.
     """
-    token = signed_in.logout_token(sid=DROP)
+    token = signed_in.logout_token(sid=DROP, iat=NOW - 10)
+    before, after = (signed_in.record(signed_in.id_token(iat=NOW - at))[2]["sign_in_id"] for at in (10, 9))
+
+    statuses = [signed_in.log_out(token)[0] for _ in range(2)]
+
+    assert statuses == [200, 200]
+    assert [signed_in.ask_with(each).reason for each in (before, after)] == ["sign_in:unknown", None]
+
+
+@pytest.mark.parametrize(
+    ("logout", "refused"),
+    [
+        ({"sid": DROP}, True),
+        ({"sub": DROP}, True),
+        ({}, True),
+        ({"sid": "session-2"}, False),
+        ({"sid": DROP, "iat": NOW - 11}, False),
+        ({"sid": DROP, "aud": "app-4"}, False),
+    ],
+    ids=["the customer", "the session", "both", "another session", "before", "another client"],
+)
+def test_an_id_token_from_before_a_logout_comes_too_late(logout, refused, signed_in):
+    """
+    A customer who has signed out meanwhile is not signed in by a token that was on its way, at either endpoint.
+    """
+    tokens = [signed_in.id_token(sid="session-1", iat=NOW - 10) for _ in range(2)]
+    assert signed_in.log_out(signed_in.logout_token(**{"sid": "session-1", "iat": NOW - 10, **logout}))[0] == 200
+
+    status, _, answer = signed_in.record(tokens[0])
+    exchanged = signed_in.exchange(tokens[1])
+
+    if refused:
+        assert (status, answer["reason"]) == (400, "logged_out")
+        assert exchanged.refusal == (400, "invalid_request", "id_token:logged_out")
+    else:
+        assert (status, exchanged.status) == (201, 200)
+    assert signed_in.record(signed_in.id_token(sid="session-3", iat=NOW))[0] == 201
+
+
+def test_a_logout_that_failed_is_taken_when_it_comes_again(signed_in):
+    """
+    A provider that hears 503 sends the same token once more, and that ends the sign-in.
+    """
+    told = signed_in.record(signed_in.id_token(sid="session-1"))[2]
+    token = signed_in.logout_token(sid="session-1")
+    records = signed_in.service.state.sign_ins
+
+    async def down(*_asked, **_more):
+        raise OSError
+
+    records.end_at_logout = down
+    try:
+        failed = signed_in.log_out(token)
+    finally:
+        del records.end_at_logout
+
+    assert (failed[0], failed[2]["code"]) == (503, "sign_ins_cannot_tell")
     assert signed_in.log_out(token)[0] == 200
-    told = signed_in.record()[2]
-
-    status, _, problem = signed_in.log_out(token)
-
-    assert (status, problem["reason"]) == (400, "used")
-    assert signed_in.ask_with(told["sign_in_id"]).status == 200
+    assert signed_in.ask_with(told["sign_in_id"]).reason == "sign_in:unknown"
 
 
 @pytest.mark.parametrize("body", [b"", b"logout_token=", b"logout_token=x&logout_token=x", b"token=x", b"\xff"])
