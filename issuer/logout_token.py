@@ -33,7 +33,7 @@ class VerifiedLogoutToken(VerifiedProviderToken):
     Attributes:
         sub: the customer there, or None; with it alone, all of their sessions have ended.
         sid: the session that has ended, or None; never both None.
-        jti: its identifier, to use it once.
+        jti: its identifier; it may come more than once.
     """
 
     sub: str | None = field(repr=False)
