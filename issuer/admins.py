@@ -20,6 +20,7 @@ from .assertions import Assertion, AssertionKind, AssertionRefused, verify_asser
 from .basic import is_secret, read_basic
 from .registry import Admin, Permission, Workspace
 from .state import AssertionIds
+from .store_answers import CannotTell, is_first_use
 from .wrong_secrets import WrongSecrets
 
 __all__ = ["ADMIN_ASSERTION", "MAX_LIFETIME_S", "AdminAuthentication", "AdminRefused", "Refusal", "check_permission"]
@@ -155,17 +156,16 @@ class AdminAuthentication:
         return admin
 
     async def _use_up(self, assertion: Assertion, admin: str) -> None:
+        # No issuer has a fragment: this scope is nobody else's, whatever clients are called.
+        scope = f"{self._issuer}#admin"
         try:
-            # No issuer has a fragment: this scope is nobody else's, whatever clients are called.
-            is_first = await self._ids.use(
-                f"{self._issuer}#admin", admin, assertion.jti, assertion.expires_at, assertion.issued_at
+            is_first = await is_first_use(
+                self._ids, scope, admin, assertion.jti, expires_at=assertion.expires_at, issued_at=assertion.issued_at
             )
-        except Exception as error:  # a store may fail in any way; none of them lets anybody in
-            raise AdminRefused("cannot_tell", "assertion:cannot_tell", scheme="bearer", admin=admin) from error
-        if is_first is False:
+        except CannotTell:
+            raise AdminRefused("cannot_tell", "assertion:cannot_tell", scheme="bearer", admin=admin) from None
+        if not is_first:
             raise _refused("replayed", admin)
-        if is_first is not True:
-            raise AdminRefused("cannot_tell", "assertion:cannot_tell", scheme="bearer", admin=admin)
 
 
 def check_permission(admin: Admin, permission: Permission) -> None:

@@ -9,7 +9,7 @@ from .oauth import OAuthRequest, OAuthServer
 from .registry import Client, Workspace
 from .reports import Report
 from .state import IssuerState
-from .store_answers import answered, cannot_tell
+from .store_answers import CannotTell, answered, cannot_tell, is_first_use
 from .wrong_secrets import WrongSecrets
 
 __all__ = ["ClientEntry"]
@@ -58,20 +58,19 @@ class ClientEntry:
         assertion = authenticated.assertion
         if assertion is None:
             return
-        first = await answered(
-            self._ids.use(
+        try:
+            is_first = await is_first_use(
+                self._ids,
                 self._workspace.issuer,
                 authenticated.client.client_id,
                 assertion.jti,
-                assertion.expires_at,
-                assertion.issued_at,
-            ),
-            reason="client_assertion:cannot_tell",
-        )
-        if first is False:
+                expires_at=assertion.expires_at,
+                issued_at=assertion.issued_at,
+            )
+        except CannotTell as unknown:
+            raise cannot_tell(unknown, reason="client_assertion:cannot_tell") from None
+        if not is_first:
             raise invalid_client(reason="client_assertion:replayed")
-        if first is not True:
-            raise cannot_tell(first, reason="client_assertion:cannot_tell")
 
     async def count(self, client: Client, customer: tuple[str, str] | None = None) -> None:
         """

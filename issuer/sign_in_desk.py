@@ -11,8 +11,9 @@ from verifier.conversation import is_conversation
 from .id_tokens import IDTokenRefused, ProviderUnavailable, VerifiedIDToken
 from .registry import Client, Workspace
 from .reports import Report
-from .sign_in_events import CannotTell, SignInEvents
+from .sign_in_events import SignInEvents
 from .sign_ins import SignIn, SignInEvent, SignInRecords, SignInSummary
+from .store_answers import CannotTell
 
 __all__ = ["Recorded", "Refusal", "SignInDesk", "SignInRefused"]
 

@@ -15,24 +15,12 @@ from .provider_token import MAX_AGE_S, IDTokenReason
 from .registry import Client, Workspace
 from .sign_ins import SignInSummary
 from .state import AssertionIds
+from .store_answers import is_first_use
 
-__all__ = ["CannotTell", "SignInEvents"]
+__all__ = ["SignInEvents"]
 
 # A nonce is known to be used for twice as long as the ID token that answered it could be.
 _NONCE_S: Final = 2 * MAX_AGE_S
-
-
-class CannotTell(Exception):
-    """
-    Raised when it is not known whether a token was used before; `problem` is the class of what failed, for the log.
-    """
-
-    def __init__(self, problem: str) -> None:
-        """
-        Name the class of what failed.
-        """
-        super().__init__(problem)
-        self.problem = problem
 
 
 class SignInEvents:
@@ -98,11 +86,6 @@ class SignInEvents:
         return await self._tokens.verify_logout(token, now=now)
 
     async def _use(self, scope: str, once: str, expires_at: int, issued_at: float, *, reason: IDTokenReason) -> None:
-        try:
-            first = await self._used.use(self._workspace.issuer, scope, once, expires_at, issued_at)
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way
-            raise CannotTell(type(error).__name__) from None
-        if first is False:
+        issuer = self._workspace.issuer
+        if not await is_first_use(self._used, issuer, scope, once, expires_at=expires_at, issued_at=issued_at):
             raise IDTokenRefused(reason)
-        if first is not True:
-            raise CannotTell(type(first).__name__)

@@ -14,9 +14,9 @@ from .errors import TokenRefused, invalid_request, temporarily_unavailable
 from .form import Form
 from .id_tokens import IDTokenRefused, ProviderUnavailable
 from .registry import Client, SubjectTokenKind, Workspace
-from .sign_in_events import CannotTell, SignInEvents
+from .sign_in_events import SignInEvents
 from .sign_ins import SignInRecords
-from .store_answers import answered
+from .store_answers import CannotTell, answered
 from .subject import JWT_TOKEN_TYPE, Subject, read_asserted_subject
 
 __all__ = ["ID_TOKEN_TYPE", "SIGN_IN_TYPE", "Subjects"]
