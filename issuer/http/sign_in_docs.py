@@ -64,7 +64,8 @@ SIGN_IN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "properties": {
             "id_token": {
                 "type": "string",
-                "description": f"An ID token issued to this client at most {MAX_AGE_S} seconds ago; it is used up.",
+                "description": f"An ID token issued to this client at most {MAX_AGE_S} seconds ago. Once it was found acceptable "
+                "it is used up, also when there is no room or no answer after that.",
             },
             "nonce": {**_MAYBE_TEXT, "description": "The nonce that the ID token was asked for with; it is used up."},
             "conversation": {

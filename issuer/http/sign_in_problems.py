@@ -46,7 +46,8 @@ SIGN_IN_PROBLEMS: Final[Mapping[str, Problem]] = MappingProxyType(
                 slug="sign-ins-full",
                 status=429,
                 title="Too many sign-ins",
-                meaning="The client has as many live sign-ins as there is room for; end some, or wait until some expire.",
+                meaning="The client, or the customer, has as many live sign-ins as there is room for: end some, or wait until "
+                "some expire. The ID token is used up.",
             ),
         )
     }
