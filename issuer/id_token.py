@@ -15,6 +15,7 @@ from verifier.compact import b64url_encode
 from verifier.levels import LEVELS, Level
 
 from .id_token_signature import ProviderKey
+from .provider import Provider
 from .provider_token import (
     IDTokenRefused,
     ProviderToken,
@@ -23,7 +24,7 @@ from .provider_token import (
     is_provider_identifier,
     read_audiences,
 )
-from .registry import Client, Provider, ProviderClients, Workspace
+from .registry import Client, ProviderClients, Workspace
 
 __all__ = ["IDTokenRefused", "UnverifiedIDToken", "VerifiedIDToken", "admit_id_token"]
 

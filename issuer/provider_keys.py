@@ -19,9 +19,9 @@ from verifier.strict_json import StrictJSONError, loads_object
 from verifier.url import check_url
 
 from .id_token_signature import IDTokenAlgorithm, ProviderKey
+from .provider import Provider
 from .provider_key_set import key_name, parse_provider_keys
 from .provider_token import IDTokenRefused
-from .registry import Provider
 
 __all__ = ["ProviderKeys", "ProviderUnavailable", "discovery_url"]
 

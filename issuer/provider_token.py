@@ -15,7 +15,8 @@ from verifier.claims import is_time
 from verifier.compact import MalformedToken, UnverifiedToken, parse_compact
 
 from .id_token_signature import IDTokenAlgorithm, ProviderKey, signature_is_valid
-from .registry import Connection, Provider, ProviderClients, Workspace
+from .provider import Provider
+from .registry import Connection, ProviderClients, Workspace
 
 __all__ = [
     "MAX_AGE_S",

@@ -14,8 +14,9 @@ from verifier.es256 import PublicKey
 from verifier.jwk import MAX_DOCUMENT_OCTETS, KeySet, UnusableKeySet, parse_key_set
 
 from .id_token_signature import IDTokenAlgorithm, ProviderKey
+from .provider import Provider
 from .provider_key_set import parse_provider_keys
-from .registry import Action, Admin, Client, Connection, Provider, Registry, Workspace
+from .registry import Action, Admin, Client, Connection, Registry, Workspace
 from .settings_models import Settings
 from .settings_problems import Finding, Location
 from .settings_rules import Ownership

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from issuer.registry import Provider
+from issuer.provider import Provider
 from verifier.compact import b64url_encode
 
 from .world import NOW, changed, registry

@@ -7,7 +7,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from issuer.registry import Action, Admin, Client, Connection, Provider, Registry, Workspace
+from issuer.provider import Provider
+from issuer.registry import Action, Admin, Client, Connection, Registry, Workspace
 
 SHOP = "https://api.shop.example"
 BANK = "https://api.bank.example"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from issuer.registry import Provider
+from issuer.provider import Provider
 from issuer.settings import SettingsError, build_registry, load_settings
 from keys import generate_key
 
