@@ -7,25 +7,12 @@ from dataclasses import replace
 import pytest
 
 from issuer.sign_in_sealing import SignInSealing, _key, handle_of, is_handle
-from issuer.sign_ins import SignInEvent
 from keys import SealingKey, SealingKeys
 
-NOW = 1_796_040_000
+from .sign_in_event import EVENT
+from .world import NOW
+
 MINE, THEIRS = SealingKeys(SealingKey("2026-11", b"\x11" * 32)), SealingKeys(SealingKey("2026-11", b"\x22" * 32))
-EVENT = SignInEvent(
-    client_id="orc_main",
-    connection="shop",
-    namespace="shop-login",
-    provider_issuer="https://login.shop.test",
-    provider_client_id="shop-web",
-    issued_at=NOW - 2,
-    sub="cus_48213",
-    sid="session-1",
-    level="standard",
-    auth_time=NOW - 20,
-    conversation="conv-77",
-    expires_at=NOW + 60,
-)
 
 
 @pytest.fixture

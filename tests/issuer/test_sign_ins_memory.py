@@ -7,30 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from issuer.sign_ins import CONVERSATION_MEMORY_S, LOGOUT_MEMORY_S, SignInEvent
+from issuer.sign_ins import CONVERSATION_MEMORY_S, LOGOUT_MEMORY_S
 from issuer.sign_ins_memory import MemorySignIns
 from keys import SealingKey, SealingKeys
 
+from . import sign_in_event
+from .sign_in_event import WHO
+from .world import NOW
+
 pytestmark = pytest.mark.anyio
 
-NOW = 1_796_040_000
 SEALING = SealingKeys(SealingKey("2026-11", b"\x11" * 32))
-WHO = ("acme", "orc_main")
-EVENT = SignInEvent(
-    client_id="orc_main",
-    connection="shop",
-    namespace="shop-login",
-    provider_issuer="https://login.shop.test",
-    provider_client_id="shop-web",
-    issued_at=NOW - 2,
-    sub="cus_48213",
-    sid="session-1",
-    level="standard",
-    auth_time=NOW - 20,
-    conversation="conv-77",
-    expires_at=NOW + 60,
-)
-OTHER = replace(EVENT, sub="cus_99", sid="session-2")
+# So short that a test outlives them.
+EVENT, OTHER = (replace(each, expires_at=NOW + 60) for each in (sign_in_event.EVENT, sign_in_event.OTHER))
 
 
 @pytest.fixture

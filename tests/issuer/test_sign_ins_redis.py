@@ -12,33 +12,19 @@ from hypothesis import strategies as st
 
 from issuer.redis_connection import RedisConnection, RedisUnavailable
 from issuer.redis_url import parse_redis_url
-from issuer.sign_ins import CONVERSATION_MEMORY_S, LOGOUT_MEMORY_S, SignInEvent
+from issuer.sign_ins import CONVERSATION_MEMORY_S, LOGOUT_MEMORY_S
 from issuer.sign_ins_redis import RedisSignIns
 from keys import SealingKey, SealingKeys
 
+from .sign_in_event import EVENT, OTHER, WHO
+from .world import NOW
+
 pytestmark = pytest.mark.anyio
 
-NOW = 1_796_040_000
 ENDS = NOW + 28_800
 NEW, OLD = SealingKey("2026-11", b"\x11" * 32), SealingKey("2026-05", b"\x22" * 32)
 BOTH = SealingKeys(NEW, OLD)
 PATIENCE_S = 20.0
-EVENT = SignInEvent(
-    client_id="orc_main",
-    connection="shop",
-    namespace="shop-login",
-    provider_issuer="https://login.shop.test",
-    provider_client_id="shop-web",
-    issued_at=NOW - 2,
-    sub="cus_48213",
-    sid="session-1",
-    level="standard",
-    auth_time=NOW - 20,
-    conversation="conv-77",
-    expires_at=ENDS,
-)
-OTHER = replace(EVENT, sub="cus_99", sid="session-2")
-WHO = ("acme", "orc_main")
 
 
 @pytest.fixture
