@@ -108,11 +108,7 @@ def verify_assertion(
     """
     if not isinstance(token, UnverifiedToken):
         token = _parse(token)
-    typ = token.typ.lower() if isinstance(token.typ, str) and token.typ.isascii() else token.typ
-    if not (typ is None or isinstance(typ, str)) or typ not in kind.types:
-        raise AssertionRefused("type")
-    if token.alg != ALGORITHM:
-        raise AssertionRefused("algorithm")
+    _check_header(token, kind)
     _check_signature(token, keys, checks)
     claims = token.claims
     if claims.get("aud") not in (audience, [audience]):
@@ -132,6 +128,14 @@ def _parse(token: str) -> UnverifiedToken:
         return parse_compact(token, kid_required=False)
     except MalformedToken:
         raise AssertionRefused("malformed") from None
+
+
+def _check_header(token: UnverifiedToken, kind: AssertionKind) -> None:
+    typ = token.typ.lower() if isinstance(token.typ, str) and token.typ.isascii() else token.typ
+    if not isinstance(typ, str | None) or typ not in kind.types:
+        raise AssertionRefused("type")
+    if token.alg != ALGORITHM:
+        raise AssertionRefused("algorithm")
 
 
 def _check_signature(token: UnverifiedToken, keys: Mapping[str, PublicKey], checks: int) -> None:

@@ -166,10 +166,7 @@ def admit_provider_token(
     Raises:
         IDTokenRefused: for the first thing that does not hold.
     """
-    try:
-        unverified = parse_compact(token, kid_required=False, longest=MAX_PROVIDER_TOKEN_LENGTH)
-    except MalformedToken:
-        raise IDTokenRefused("malformed") from None
+    unverified = _parse(token)
     typ, claims = unverified.typ, unverified.claims
     if not isinstance(typ, str | None) or not is_of_type(typ and typ.lower()):
         raise IDTokenRefused("type")
@@ -214,6 +211,13 @@ def is_provider_identifier(value: object) -> TypeGuard[str]:
     return (
         isinstance(value, str) and 1 <= len(value) <= _MAX_IDENTIFIER_LENGTH and value.isascii() and value.isprintable()
     )
+
+
+def _parse(token: object) -> UnverifiedToken:
+    try:
+        return parse_compact(token, kid_required=False, longest=MAX_PROVIDER_TOKEN_LENGTH)
+    except MalformedToken:
+        raise IDTokenRefused("malformed") from None
 
 
 def _is_allowed(alg: object, provider: Provider) -> TypeGuard[IDTokenAlgorithm]:
