@@ -1,5 +1,5 @@
 """
-The token request's body, read strictly (RFC 6749 section 3.2 and appendix B).
+Form bodies, read strictly: of token requests (RFC 6749 section 3.2 and appendix B), and of logouts, which have the same form.
 
 Frameworks hide repeated parameters by taking the first, the last or a list, and decode octets that are no UTF-8. Here a body has
 one meaning or none.
@@ -28,7 +28,7 @@ _MALFORMED_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 @dataclass(frozen=True, slots=True)
 class Form:
     """
-    The parameters of one token request, each at most once and none of them empty.
+    The parameters of one request, each at most once and none of them empty.
     """
 
     parameters: Mapping[str, str] = field(repr=False)
