@@ -20,9 +20,9 @@ from ..rings import LiveRing, RingUnavailable
 from .documents import document_response, readable
 from .public_docs import KeySetOperation
 
-__all__ = ["JWKS_MEDIA_TYPE", "jwks_routes"]
+__all__ = ["cache_control", "jwks_routes"]
 
-JWKS_MEDIA_TYPE: Final = "application/jwk-set+json"
+_MEDIA_TYPE: Final = "application/jwk-set+json"
 
 
 def jwks_routes(
@@ -38,16 +38,20 @@ def jwks_routes(
         except RingUnavailable:
             metrics.key_set_asked(workspace.name, "unavailable")
             raise
-        cache_control = _cache_control(times, view.cache_times)
-        response = document_response(request, view.jwks, media_type=JWKS_MEDIA_TYPE, cache_control=cache_control)
+        served = cache_control(times, view.cache_times)
+        response = document_response(request, view.jwks, media_type=_MEDIA_TYPE, cache_control=served)
         metrics.key_set_asked(workspace.name, "not_modified" if response.status_code == 304 else "full")
         return response
 
     return readable([workspace.path + JWKS_PATH], key_set, KeySetOperation)
 
 
-def _cache_control(configured: KeyTimes, counted: CacheTimes) -> str:
-    # What the ring does not count with would make the bound of a revocation untrue, however long this instance is configured.
+def cache_control(configured: KeyTimes, counted: CacheTimes) -> str:
+    """
+    Return how long the key set may be cached: as configured, and no longer than the ring counts with.
+
+    What the ring does not count with would make the bound of a revocation untrue.
+    """
     max_age_s = min(configured.max_age_s, counted.max_age_s)
     stale_if_error_s = min(configured.stale_if_error_s, counted.stale_if_error_s)
     return f"public, max-age={max_age_s}, stale-if-error={stale_if_error_s}"

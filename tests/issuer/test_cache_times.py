@@ -12,7 +12,7 @@ from issuer import service as service_module
 from issuer.app import create_app
 from issuer.audit import Actor
 from issuer.cli.administer import StoreAdministration
-from issuer.http.jwks import _cache_control
+from issuer.http.jwks import cache_control
 from issuer.init_config import CONFIG_NAME, write_development_config
 from issuer.ring_stores import ring_stores
 from issuer.service import open_service
@@ -340,7 +340,7 @@ def test_instances_of_one_store_serve_what_the_last_start_said(place, redis_serv
 
 
 def _cached(service):
-    return _cache_control(service.times, service.rings["demo"].current(service.now()).cache_times)
+    return cache_control(service.times, service.rings["demo"].current(service.now()).cache_times)
 
 
 def test_many_instances_that_start_at_once_record_one_change(place, redis_server):

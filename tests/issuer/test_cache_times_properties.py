@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from issuer.administration import Administration
 from issuer.audit import Actor
-from issuer.http.jwks import _cache_control
+from issuer.http.jwks import cache_control
 from issuer.rings import LiveRing, RingUnavailable
 from keys import KeyTimes, TransitionRefused, create_ring
 from verifier.fetch import FetchResponse
@@ -81,7 +81,7 @@ class World:
                 view = ring.current(self.clock.at)
             except RingUnavailable:
                 continue
-            header = _cache_control(self.times[number], view.cache_times)
+            header = cache_control(self.times[number], view.cache_times)
             stored = read_answer(
                 None,
                 FetchResponse(status=200, headers=(("Cache-Control", header),), body=view.jwks.body),
