@@ -97,7 +97,7 @@ def test_a_provider_that_is_configured_wrongly_changes_nothing(tmp_path, idps):
     running = SigningIn(tmp_path / "dev", idps[0])
     with TestClient(create_app(running.service, reloader=running.reloader)) as client:
         running.reload()
-        running.change('algorithms = ["RS256"]', 'algorithms = ["HS256"]')
+        running.provide(idps[0], "HS256")
         event, facts = running.reload()
         after = running.exchange(client, idps[0])
 
