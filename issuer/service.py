@@ -196,6 +196,7 @@ async def _opened(
         monotonic=monotonic,
         place=place,
         sources=sources(settings),
+        provider_keys=ProviderKeys(now=now, monotonic=monotonic),
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 from issuer.app import create_app
 from issuer.init_config import CONFIG_NAME, write_development_config
 from issuer.logs import configure_logging
+from issuer.provider_keys import ProviderUnavailable
 from issuer.redis_check import RedisUnfit, RedisVolatile
 from issuer.ring_stores import RedisStores, ring_stores
 from issuer.schedule import CLOCK_AHEAD, steady_clock
@@ -20,6 +21,9 @@ from issuer.service import build_service, open_service, report, report_failure
 from issuer.settings import load_settings
 from issuer.settings_sealing import load_sealing_keys
 from keys import LoosePermissions, RingCorrupt, RingMissing, StoreUnreachable, export_blob, import_blob, revoke
+
+from .provider import IdentityProvider, provider
+from .site import Clock
 
 RING = "data/rings/demo.jwe"
 
@@ -61,6 +65,27 @@ def test_a_configuration_becomes_a_service(folder):
     assert service.times.max_age_s == settings_of(folder).jwks.max_age_s
     assert service.rings["demo"].current(service.now()).revision == 1
     assert service.now() == pytest.approx(time.time(), abs=60)
+
+
+def test_the_keys_of_identity_providers_age_as_leases_do(folder):
+    """
+    By the clock that also runs while the machine sleeps: what was fetched before has to be fetched anew after.
+    """
+    monotonic, idp = Clock(1000.0), IdentityProvider("rsa-1", Cache_Control="max-age=600")
+
+    async def slept(seconds):
+        service = await open_service(settings_of(folder), monotonic=monotonic)
+        try:
+            await service.provider_keys.key(provider(idp.issuer), "RS256", "rsa-1")
+            idp.stop()
+            monotonic.at += seconds
+            return await service.provider_keys.key(provider(idp.issuer), "RS256", "rsa-1")
+        finally:
+            idp.stop()
+            await service.aclose()
+
+    with pytest.raises(ProviderUnavailable):
+        asyncio.run(slept(601))
 
 
 def test_the_clocks_can_be_given(folder):
