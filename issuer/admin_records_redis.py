@@ -83,7 +83,7 @@ class RedisAdminRecords:
         self._fingerprints = Fingerprints(sealing, "admin-records")
         self._max_records = max_records
 
-    async def claim(self, scope: AdminScope, content: bytes, now: float) -> Claim:  # noqa: ARG002  the Redis has its own time
+    async def claim(self, scope: AdminScope, content: bytes, now: float) -> Claim:  # noqa: ARG002 -- the Redis has its own time
         """
         Find or take.
 

@@ -124,7 +124,7 @@ class Administration:
         Return an administration of the same keys and trail for the workspace as it is configured now.
         """
         renewed = copy(self)
-        renewed._workspace = workspace  # noqa: SLF001  a copy of this class
+        renewed._workspace = workspace  # noqa: SLF001 -- a copy of this class
         return renewed
 
     async def keys(self) -> Told:

@@ -109,7 +109,7 @@ async def _follow(reloader: Reloader, app: Litestar, edge: Edge, service: Servic
             renewed = await reloader.renewed(service)
             # Thousands of routes take their time, which is not that of the requests in between.
             inner = None if renewed is None else await asyncio.to_thread(_renewed_application, renewed)
-        except Exception as error:  # noqa: BLE001 - the service goes on with what it has
+        except Exception as error:  # noqa: BLE001 -- the service goes on with what it has
             service.report_failure(error)
         else:
             if renewed is not None and inner is not None:

@@ -105,7 +105,7 @@ class Bookkeeping:
         try:
             if entries:
                 head = (await self._notes.note(*entries)).head
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way, and the books must go on
+        except Exception as error:  # noqa: BLE001 -- a store may fail in any way, and the books must go on
             self._attempts.give_back(attempts)
             self._calls += calls
             self._waiting = [*waiting, *self._waiting][-_MAX_WAITING:]

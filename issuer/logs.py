@@ -124,7 +124,7 @@ class _Handler(logging.StreamHandler[TextIO]):
     A handler whose own failures never print the record, as the standard one does.
     """
 
-    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802  the name is the library's
+    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802 -- the name is the library's
         """
         Say that a line is missing, if the stream still takes anything.
         """

@@ -169,7 +169,7 @@ class RedisStores:
         """
         return RedisTrail(self._connection.within(_TRAIL_S), workspace_name)
 
-    def clock(self, now: Clock, monotonic: Clock) -> StoreClock:  # noqa: ARG002  the Redis has a time of its own
+    def clock(self, now: Clock, monotonic: Clock) -> StoreClock:  # noqa: ARG002 -- the Redis has a time of its own
         """
         Ask the Redis.
         """

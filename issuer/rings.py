@@ -182,7 +182,7 @@ class LiveRing:
             # One at a time: what an earlier look found late must not take the place of what a later one adopted.
             async with self._looking:
                 await self._look(self._adopted)
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way, and the loop must outlive it
+        except Exception as error:  # noqa: BLE001 -- a store may fail in any way, and the loop must outlive it
             self._failures += 1
             self._note(_code(error))
         else:

@@ -120,7 +120,7 @@ class RotationSchedule:
             self._note(await self._rotate_when_due())
         except (ActiveKeyMismatch, RevisionConflict):
             self._note(None)
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way, and the timer must outlive it
+        except Exception as error:  # noqa: BLE001 -- a store may fail in any way, and the timer must outlive it
             self._note(error.code if isinstance(error, KeysError) else type(error).__name__)
 
     async def watch(self, interval_s: float = INTERVAL_S) -> NoReturn:

@@ -43,7 +43,7 @@ def distinct(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
 def _no_bool(value: object) -> object:
     # Python counts a bool as an int, TOML does not.
     if isinstance(value, bool):
-        raise ValueError("must be a number")  # noqa: TRY004  pydantic collects ValueError only
+        raise ValueError("must be a number")  # noqa: TRY004 -- pydantic collects ValueError only
     return value
 
 

@@ -200,5 +200,5 @@ def _unavailable(what: str, unknown: ProviderUnavailable | CannotTell) -> SignIn
 async def _told(asked: Awaitable[_T]) -> _T:
     try:
         return await asked
-    except Exception as error:  # noqa: BLE001 - a store may fail in any way
+    except Exception as error:  # noqa: BLE001 -- a store may fail in any way
         raise SignInRefused("unavailable", "sign_ins:cannot_tell", problem=type(error).__name__) from None

@@ -35,6 +35,6 @@ class WrongSecrets:
         """
         try:
             return await self._limits.wrong_secret(self._workspace, owner, name, network_of(source))
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way; what is wrong stays wrong
+        except Exception as error:  # noqa: BLE001 -- a store may fail in any way; what is wrong stays wrong
             self._report("limits_failed", workspace=self._workspace, problem=type(error).__name__)
             return None

@@ -60,7 +60,7 @@ def _frozen(value: Any, depth: int) -> Any:
     # The abstract type is asked for last: asking is slow, and nearly all values are plain.
     if isinstance(value, list | tuple):
         return tuple([_frozen(member, depth - 1) for member in value])
-    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  the same reason
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 -- the same reason
         return FrozenDict({_name(name): _frozen(member, depth - 1) for name, member in value.items()})
     raise ValueError("a value of another type")
 

@@ -61,7 +61,7 @@ class StreamClient(Protocol):
         Run a script.
         """
 
-    def xrange(self, name: Any, min: Any, max: Any, count: Any, /) -> Any:  # noqa: A002  the client's names
+    def xrange(self, name: Any, min: Any, max: Any, count: Any, /) -> Any:  # noqa: A002 -- the client's names
         """
         Return entries in ascending order.
         """
@@ -96,7 +96,7 @@ class RedisTrail:
         """
         return self._stream
 
-    def exclusive(self, *, wait_s: float) -> contextlib.nullcontext[None]:  # noqa: ARG002  nothing is waited for
+    def exclusive(self, *, wait_s: float) -> contextlib.nullcontext[None]:  # noqa: ARG002 -- nothing is waited for
         """
         Do nothing: writers are not kept apart.
         """

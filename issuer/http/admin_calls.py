@@ -183,7 +183,7 @@ class AdminDesk:
     async def _remember(self, asked: Awaitable[_T]) -> _T | None:
         try:
             return await asked
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way; what was done is done
+        except Exception as error:  # noqa: BLE001 -- a store may fail in any way; what was done is done
             self._report("admin_records_failed", workspace=self._workspace.name, problem=type(error).__name__)
             return None
 
