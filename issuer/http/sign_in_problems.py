@@ -55,16 +55,11 @@ SIGN_IN_PROBLEMS: Final[Mapping[str, Problem]] = MappingProxyType(
 """The problem types of sign-ins that say more than their status, by slug."""
 
 
-def as_problem(error: TokenRefused | SignInRefused | ProblemRaised, realm: str) -> ProblemRaised:
+def as_problem(error: TokenRefused | SignInRefused, realm: str) -> ProblemRaised:
     """
     Return the problem that a refusal is for a client of the issuer *realm*.
     """
-    match error:
-        case TokenRefused():
-            return _of_client(error, realm)
-        case SignInRefused():
-            return _of_sign_in(error)
-    return error
+    return _of_client(error, realm) if isinstance(error, TokenRefused) else _of_sign_in(error)
 
 
 def _of_client(error: TokenRefused, realm: str) -> ProblemRaised:

@@ -40,6 +40,7 @@ SIGN_INS_PATH: Final = "/sign-ins"
 LOGOUT_PATH: Final = "/backchannel-logout"
 
 _ENCODER: Final = msgspec.json.Encoder()
+_NO_STORE: Final[Mapping[str, str]] = {"Cache-Control": "no-store"}
 _MAYBE_TEXT: Final = (str, type(None))
 _BODY: Final[Mapping[str, Member]] = {
     "id_token": Member((str,), is_required=True),
@@ -87,6 +88,7 @@ def sign_in_routes(
     )
 
 
+# What answers a request adds what it finds out to the facts that a refusal is reported with.
 _Answer = Callable[[Request[Any, Any, Any], dict[str, str]], Awaitable[Response[bytes]]]
 
 
@@ -112,10 +114,13 @@ class _Desk:
             # The framework bounds the body; it is a refusal like the others.
             self._note(known, f"http:{error.status_code}")
             return error_response(request.scope["path"], error.status_code, headers=error.headers or {})
-        except (TokenRefused, SignInRefused, ProblemRaised) as error:
-            problem = getattr(error, "problem", None)
-            self._note(known | ({"problem": problem} if isinstance(problem, str) else {}), error.reason)
-            return as_problem(error, self._workspace.issuer).response
+        except ProblemRaised as raised:
+            self._note(known, raised.reason)
+            return raised.response
+        except (TokenRefused, SignInRefused) as refused:
+            failed = {} if refused.problem is None else {"problem": refused.problem}
+            self._note(known | failed, refused.reason)
+            return as_problem(refused, self._workspace.issuer).response
 
     async def record(self, request: Request[Any, Any, Any], known: dict[str, str]) -> Response[bytes]:
         client = await self._counted(request, known)
@@ -126,7 +131,7 @@ class _Desk:
             _ENCODER.encode({"sign_in_id": recorded.sign_in_id, **_members(recorded.sign_in)}),
             status_code=201,
             media_type="application/json",
-            headers={"Cache-Control": "no-store", "Location": f"{self._workspace.issuer}{SIGN_INS_PATH}/{handle}"},
+            headers={**_NO_STORE, "Location": f"{self._workspace.issuer}{SIGN_INS_PATH}/{handle}"},
         )
 
     async def show(self, request: Request[Any, Any, Any], known: dict[str, str]) -> Response[bytes]:
@@ -135,19 +140,19 @@ class _Desk:
         if found is None:
             raise ProblemRaised(SIGN_IN_PROBLEMS["unknown-sign-in"])
         body = _ENCODER.encode(_members(found))
-        return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
+        return Response(body, media_type="application/json", headers=_NO_STORE)
 
     async def end(self, request: Request[Any, Any, Any], known: dict[str, str]) -> Response[bytes]:
         client = await self._client(request, known)
         if not await self._desk.end(client, request.path_params["handle"]):
             raise ProblemRaised(SIGN_IN_PROBLEMS["unknown-sign-in"])
-        return Response(b"", status_code=204, headers={"Cache-Control": "no-store"})
+        return Response(b"", status_code=204, headers=_NO_STORE)
 
     async def log_out(self, request: Request[Any, Any, Any], _known: dict[str, str]) -> Response[bytes]:
         content_type = ", ".join(request.headers.getall("content-type", [])) or None
         form = parse_form(content_type, await request.body())
         await self._desk.log_out(form.require("logout_token"))
-        return Response(b"", status_code=200, headers={"Cache-Control": "no-store"})
+        return Response(b"", status_code=200, headers=_NO_STORE)
 
     def _note(self, known: Mapping[str, str], reason: str) -> None:
         self._report("sign_in_refused", **known, reason=reason)
