@@ -11,6 +11,8 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from verifier.replay_redis_wires import abrupt
+
 from .redis_url import RedisAddress
 
 __all__ = ["build_clients"]
@@ -26,6 +28,30 @@ def build_clients(address: RedisAddress, max_connections: int) -> "tuple[Redis |
     """
     Build the client, and those of the Sentinels, which have to be ended beside it.
     """
+    client, others = _clients(address, max_connections)
+    if address.is_tls:
+        for each in (client, *others):
+            _make_abrupt(each)
+    return client, others
+
+
+def _make_abrupt(client: "Redis | RedisCluster") -> None:
+    """
+    Let no connection of a client wait for a server that says nothing any more when it is ended.
+    """
+    made: Any
+    if not isinstance(client, RedisCluster):
+        made = client.connection_pool.connection_class
+        client.connection_pool.connection_class = abrupt(made)
+        return
+    made = client.connection_kwargs["connection_class"]
+    # Nodes that are found later are made from these options, the first ones were already.
+    client.connection_kwargs["connection_class"] = abrupt(made)
+    for node in client.nodes_manager.startup_nodes.values():
+        node.connection_class = abrupt(made)
+
+
+def _clients(address: RedisAddress, max_connections: int) -> "tuple[Redis | RedisCluster, tuple[Redis, ...]]":
     files = {name: value for name, value in address.options.items() if name.startswith("ssl_")}
     common: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "ssl": address.is_tls, **files}
     wait_s = _NODE_S if address.kind == "cluster" else _SOCKET_S

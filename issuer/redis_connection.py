@@ -15,6 +15,8 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from verifier.replay_redis_wires import FAREWELL_S
+
 from .redis_clients import build_clients
 from .redis_url import RedisAddress
 
@@ -178,6 +180,9 @@ class RedisConnection:
         for client in (opened.client, *opened.others):
             with contextlib.suppress(*_FAILURES):
                 await client.aclose()
+        if self.address.is_tls:
+            # What was cancelled in the moment its TLS came up ends within this, and the event loop may have no time after it.
+            await asyncio.sleep(2 * FAREWELL_S)
 
     async def _subscribed(self, channels: Sequence[str], heard: Callable[[str], None]) -> NoReturn:
         client = cast("Redis", self._open().client)

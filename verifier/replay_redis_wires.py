@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from redis.exceptions import ResponseError
 
-__all__ = ["FAREWELL_S", "AsyncWire", "BlockingWire", "drive"]
+__all__ = ["FAREWELL_S", "AsyncWire", "BlockingWire", "abrupt", "drive"]
 
 FAREWELL_S: Final = 0.01
 """Longest that a transport outlives the attempt to connect that was ended in the moment its TLS came up, in seconds."""
@@ -145,9 +145,9 @@ class BlockingWire:
 
 
 @cache
-def _abrupt(connection_class: Any) -> Any:
+def abrupt(connection_class: Any) -> Any:
     """
-    Derive the connections that end at once: over TLS a polite end waits for the other side, half a minute when that is silent.
+    Derive asynchronous connections that end at once: over TLS a polite end waits for the other side, half a minute if need be.
     """
 
     class Abrupt(connection_class):  # type: ignore[misc]
@@ -181,7 +181,7 @@ class AsyncWire:
         Connect before the monotonic instant *until*.
         """
         left = until - monotonic()
-        connection = _abrupt(connection_class)(**{**options, **_OPTIONS, "socket_connect_timeout": left})
+        connection = abrupt(connection_class)(**{**options, **_OPTIONS, "socket_connect_timeout": left})
         wire = cls(connection, label)
         try:
             async with asyncio.timeout(left):

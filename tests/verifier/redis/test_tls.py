@@ -3,23 +3,16 @@ Redis over TLS: the same store through a certificate that has to be right.
 """
 
 import asyncio
-import datetime as dt
 import gc
-import ipaddress
 import time
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
 
 from verifier import ReplayStoreUnavailable
 from verifier.replay_redis import AsyncRedisReplayStore
 
-from ...redis_server import free_port
-from .conftest import BINARIES
-from .servers import Epochs, Server
+from ...secured_redis import start_secured
+from .servers import Epochs
 
 NOW = 1_767_225_600.0
 MOMENT_S = 0.05
@@ -39,44 +32,11 @@ def secured(tmp_path_factory):
     """
     A server with a certificate of its own; returns it, its port for TLS and the certificate's file.
     """
-    folder = tmp_path_factory.mktemp("tls")
-    certificate, key = issue(folder)
-    port = free_port()
-    options = ("--save", "", "--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key))
-    more = ("--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no")
-    for binary in filter(None, reversed(BINARIES.values())):
-        server = Server(folder / "server", *options, *more, binary=binary)
-        try:
-            server.start()
-        except AssertionError:
-            continue  # built without TLS
-        yield server, port, certificate
-        server.stop()
-        return
-    pytest.skip("there is no server with TLS to start: install redis-server")
-
-
-def issue(folder):
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "redis")])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, SHA256())
-    )
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return folder / "cert.pem", folder / "key.pem"
+    server = start_secured(tmp_path_factory.mktemp("tls"))
+    if server is None:
+        pytest.skip("there is no server with TLS to start: install redis-server")
+    yield server, server.tls_port, server.certificate
+    server.stop()
 
 
 def test_once_means_once_over_tls(store, secured):
