@@ -46,12 +46,14 @@ def create_app(
     poll_s: float = POLL_S,
     books_s: float = INTERVAL_S,
     reloader: Reloader | None = None,
+    is_recorder: bool = True,
 ) -> Litestar:
     """
     Build the ASGI application; while it runs, it looks at each ring every *poll_s* seconds, and into the books every *books_s*.
 
     It also rotates keys when that is due, looks at a ring earlier where the store tells of changes, and takes another
-    configuration when the *reloader* is asked for one: requests that are being answered end as they began.
+    configuration when the *reloader* is asked for one: requests that are being answered end as they began. Of several processes
+    that take the same configuration one is the recorder, which puts that into the trail.
 
     Nothing but the configured routes is served: no documentation pages, and no debugging whatever the environment says.
     """
@@ -65,8 +67,8 @@ def create_app(
             heard = {name: ring.wake for name, ring in service.rings.items()}
             tasks.append(asyncio.create_task(service.place.listen(heard)))
         if reloader is not None:
-            loaded(service)
-            tasks.append(asyncio.create_task(_follow(reloader, app, edge, service)))
+            loaded(service, is_recorder=is_recorder)
+            tasks.append(asyncio.create_task(_follow(reloader, app, edge, service, is_recorder=is_recorder)))
         try:
             yield
         finally:
@@ -99,7 +101,9 @@ def _application(
     )
 
 
-async def _follow(reloader: Reloader, app: Litestar, edge: Edge, service: Service) -> NoReturn:
+async def _follow(
+    reloader: Reloader, app: Litestar, edge: Edge, service: Service, *, is_recorder: bool
+) -> NoReturn:
     """
     Answer by the configuration as it is read again, from one request to the next.
     """
@@ -114,7 +118,7 @@ async def _follow(reloader: Reloader, app: Litestar, edge: Edge, service: Servic
         else:
             if renewed is not None and inner is not None:
                 app.asgi_handler, service = edge(inner.asgi_handler), renewed
-                loaded(service)
+                loaded(service, is_recorder=is_recorder)
 
 
 def _renewed_application(service: Service) -> Litestar:

@@ -87,12 +87,12 @@ class Reloader:
         return settings, build_registry(settings)
 
 
-def loaded(service: Service) -> None:
+def loaded(service: Service, *, is_recorder: bool = True) -> None:
     """
-    Put on record, and into the log, that the configuration of *service* is in use.
+    Put into the log, and on record when this process *is_recorder*, that the configuration of *service* is in use.
     """
     now = int(service.now())
-    for workspace in service.registry:
+    for workspace in service.registry if is_recorder else ():
         facts = {
             "connections": [each.name for each in workspace.connections],
             "clients": len(workspace.clients),

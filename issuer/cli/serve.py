@@ -100,7 +100,7 @@ class _Serving:
         """
         Serve in this process.
         """
-        self._serve(started=lambda: self._announce(1), is_over=lambda: False)
+        self._serve(1, started=lambda: self._announce(1), is_over=lambda: False)
 
     def together(self, count: int) -> None:
         """
@@ -122,9 +122,9 @@ class _Serving:
         """
         configure_logging(self._settings.log_level, json=self._settings.log_format == "json", worker=number)
         asyncio.run(_look(self._service))
-        self._serve(started, is_over=lambda: os.getppid() != starter)
+        self._serve(number, started, is_over=lambda: os.getppid() != starter)
 
-    def _serve(self, started: Callable[[], object], is_over: Callable[[], bool]) -> None:
+    def _serve(self, number: int, started: Callable[[], object], is_over: Callable[[], bool]) -> None:
         has_started = False
 
         async def beat() -> None:
@@ -135,7 +135,9 @@ class _Serving:
                 started()
             server.should_exit |= is_over()
 
-        server = uvicorn.Server(_server_config(create_app(self._service, reloader=self._reloader), beat))
+        # What all of them take is put on record by the first.
+        app = create_app(self._service, reloader=self._reloader, is_recorder=number == 1)
+        server = uvicorn.Server(_server_config(app, beat))
         # Before there is anybody who waits for it, it would be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         signal.signal(signal.SIGHUP, lambda *_: self._reloader.request())

@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -262,6 +263,19 @@ def test_every_worker_reads_the_configuration_again(service):
     assert same == pids
     assert sorted(each["worker"] for each in service.events("configuration_loaded")) == [1, 1, 1, 2, 2, 2]
     assert [text for text in [*served, *later] if kid in text] == []
+
+
+def test_one_of_them_puts_on_record_what_all_have_taken(service):
+    """
+    The trail says once that the configuration was loaded, however many workers there are, and so nothing of a race between them.
+    """
+    ask = partial(httpx2.get, f"{service.origin}/w/demo/admin/audit", auth=service.admin, trust_env=False, timeout=5)
+
+    def recorded():
+        found = [each for each in ask().json()["records"] if each["event"] == "configuration_loaded"]
+        return [each["outcome"] for each in found]
+
+    assert service.wait_for(recorded) == ["done"]
 
 
 def test_a_configuration_that_does_not_load_is_taken_by_nobody(service):
