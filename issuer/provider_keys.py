@@ -29,6 +29,9 @@ _PATH: Final = "/.well-known/openid-configuration"
 _QUERY: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*")
 _MAX_URL: Final = 2048
 
+# So that a provider that says nothing keeps few of the requests that may run at once.
+_MAX_WAITING: Final = 64
+
 _Kind = tuple[str, frozenset[IDTokenAlgorithm]]
 
 
@@ -129,6 +132,7 @@ class ProviderKeys:
                 fetch=partial(_discovered, provider.issuer, self._fetch),
                 now=self._now,
                 monotonic=self._monotonic,
+                max_waiting=_MAX_WAITING,
             )
         return source
 

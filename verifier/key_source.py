@@ -156,16 +156,20 @@ class AsyncKeySource(Generic[_Key]):
         monotonic: Callable[[], float] = time.monotonic,
         denied_kids: Collection[str] = (),
         wait_limit_s: float = WAIT_LIMIT_S,
+        max_waiting: int | None = None,
     ) -> None:
         """
         Build a source; nothing is fetched yet, and no event loop is needed. See `KeySource` for the other arguments.
 
-        *parse* reads a document, or raises an exception for one that brings no keys: see `jwk.collect_keys`.
+        *parse* reads a document, or raises an exception for one that brings no keys: see `jwk.collect_keys`. At most
+        *max_waiting* callers wait for a fetch at a time, None for any number; more of them hear `keys_unavailable` at once.
         """
         self._fetch = AsyncHTTPFetch() if fetch is None else fetch
         if not callable(self._fetch):
             raise TypeError("fetch is a callable, see verifier.fetch.AsyncFetch")
         self._wait_limit_s = wait_limit_s
+        self._max_waiting = max_waiting
+        self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._cache = KeyCache(
             url,
@@ -242,8 +246,13 @@ class AsyncKeySource(Generic[_Key]):
             self._cache.fail(flight, error)
 
     async def _wait(self, flight: Flight) -> None:
+        if self._waiting == self._max_waiting:
+            raise CustomerContextError("keys_unavailable", hint="too many wait for the keys already")
+        self._waiting += 1
         try:
             async with asyncio.timeout(self._wait_limit_s):
                 await asyncio.wrap_future(flight.done)
         except TimeoutError as error:
             self._cache.fail(flight, error)
+        finally:
+            self._waiting -= 1

@@ -252,3 +252,28 @@ def test_failing_aside_leaves_no_trace_in_the_event_loop(scripted_issuer, still_
     asyncio.run(main(), debug=True)
 
     assert [record for record in caplog.records if record.name == "asyncio" and record.levelno >= logging.ERROR] == []
+
+
+def test_few_wait_where_only_few_may(scripted_issuer, still_clock):
+    """
+    Beyond the bound callers are refused at once while others wait; whoever finds a fresh key neither waits nor is refused.
+    """
+
+    async def main() -> tuple[list[str], object]:
+        answered = asyncio.Event()
+        source = async_source(scripted_issuer, still_clock, max_waiting=2)
+        await source.refresh()
+        still_clock.at += 30
+        scripted_issuer.meanwhile = answered.wait
+        callers = [asyncio.create_task(source.key(f"unknown-{number}")) for number in range(5)]
+        await asyncio.sleep(0.01)
+        at_once = [caller.exception().reason for caller in callers if caller.done()]
+        known = await source.key("k1")
+        answered.set()
+        late = await asyncio.gather(*callers, return_exceptions=True)
+        return [*at_once, *(error.reason for error in late[:2])], known
+
+    reasons, known = asyncio.run(main())
+
+    assert reasons == ["keys_unavailable"] * 3 + ["key"] * 2
+    assert known is not None
