@@ -4,7 +4,7 @@ The application: routes, errors, edge and pollers of a service, wired here and n
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, NoReturn
 
@@ -60,15 +60,11 @@ def create_app(
 
     @asynccontextmanager
     async def pollers(app: Litestar) -> AsyncIterator[None]:
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(ring.watch(poll_s)) for ring in service.rings.values()]
-        tasks += [asyncio.create_task(office.books.watch(books_s)) for office in service.offices.values()]
-        tasks += [asyncio.create_task(office.schedule.watch()) for office in service.offices.values()]
-        if service.place is not None:
-            heard = {name: ring.wake for name, ring in service.rings.items()}
-            tasks.append(asyncio.create_task(service.place.listen(heard)))
+        watches = [*_watches(service, poll_s=poll_s, books_s=books_s)]
         if reloader is not None:
             loaded(service, is_recorder=is_recorder)
-            tasks.append(asyncio.create_task(_follow(reloader, app, edge, service, is_recorder=is_recorder)))
+            watches.append(_follow(reloader, app, edge, service, is_recorder=is_recorder))
+        tasks = [asyncio.create_task(watch) for watch in watches]
         try:
             yield
         finally:
@@ -83,6 +79,16 @@ def create_app(
     # Litestar calls its own middleware after the routing, which would leave 404 and 405 without bounds, metrics and headers.
     app.asgi_handler = edge(app.asgi_handler)
     return app
+
+
+def _watches(service: Service, *, poll_s: float, books_s: float) -> Iterator[Coroutine[Any, Any, None]]:
+    for ring in service.rings.values():
+        yield ring.watch(poll_s)
+    for office in service.offices.values():
+        yield office.books.watch(books_s)
+        yield office.schedule.watch()
+    if service.place is not None:
+        yield service.place.listen({name: ring.wake for name, ring in service.rings.items()})
 
 
 def _application(
@@ -101,9 +107,7 @@ def _application(
     )
 
 
-async def _follow(
-    reloader: Reloader, app: Litestar, edge: Edge, service: Service, *, is_recorder: bool
-) -> NoReturn:
+async def _follow(reloader: Reloader, app: Litestar, edge: Edge, service: Service, *, is_recorder: bool) -> NoReturn:
     """
     Answer by the configuration as it is read again, from one request to the next.
     """
