@@ -6,8 +6,10 @@ What a crash left of a line is never read as one and never lost: the next writer
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,8 @@ from .record import read_seq
 __all__ = ["LineFile"]
 
 _BLOCK: Final = 256 * 1024
+_LOCK_S: Final = 1.0
+_GLANCE_S: Final = 0.005
 _OTHERS: Final = 0o077
 # A named pipe in the file's place must not block the open for ever.
 _FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -27,7 +31,7 @@ _FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 class LineFile:
     """
-    Lines in a file of mode 0600. Nothing here locks: writers take turns by other means.
+    Lines in a file of mode 0600; of several processes that add to it, one at a time does.
 
     A file that cannot be used raises `FileUnreadable`, `FileUnwritable` or `LoosePermissions`; one that is not there is empty.
     """
@@ -55,6 +59,7 @@ class LineFile:
         data = b"".join(line + b"\n" for line in lines)
         try:
             with _opened(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
+                _lock(descriptor)
                 size = _set_torn_aside(descriptor, self._path.with_name(self._path.name + ".torn"))
                 _add(descriptor, data, size=size, folder=self._path.parent)
         except OSError as error:
@@ -134,6 +139,18 @@ def _add(descriptor: int, data: bytes, *, size: int, folder: Path) -> None:
             os.ftruncate(descriptor, size)
             os.fsync(descriptor)
         raise
+
+
+def _lock(descriptor: int) -> None:
+    # The system lets go of it when the file is closed. Adding takes milliseconds: whoever holds it for longer hangs.
+    until = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(_GLANCE_S)
 
 
 def _set_torn_aside(descriptor: int, aside: Path) -> int:

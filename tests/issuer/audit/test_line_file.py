@@ -3,9 +3,11 @@ A file of lines on a real disk: private, durable, and whole after a crash.
 """
 
 import errno
+import fcntl
 import os
 import resource
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -249,3 +251,32 @@ def test_only_a_regular_file_is_used(file, path, make):
         file.append(LINES[:1])
     with pytest.raises(FileUnreadable):
         file.read(0)
+
+
+def test_many_add_at_once_and_every_line_is_whole(file, path):
+    """
+    Writers take turns, so that none takes a line that another is writing for a torn one.
+    """
+    lines = [b"%d:" % number + b"x" * 5000 for number in range(64)]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda line: LineFile(path).append([line]), lines))
+
+    assert sorted(path.read_bytes().splitlines()) == sorted(lines)
+    assert not path.with_name(path.name + ".torn").exists()
+
+
+def test_a_writer_that_hangs_is_not_waited_for(file, path, monkeypatch):
+    """
+    What cannot be added in time is an error, and nothing was written: a revocation must not wait for another process.
+    """
+    file.append(LINES[:1])
+    before = path.read_bytes()
+    monkeypatch.setattr("issuer.audit.line_file._LOCK_S", 0.02)
+
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(FileUnwritable):
+            file.append(LINES[1:2])
+
+    assert path.read_bytes() == before
