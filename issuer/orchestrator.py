@@ -20,6 +20,7 @@ from .action_request import DETAILS_TYPE
 from .clients import ASSERTION_TYPE
 from .exchange import GRANT_TYPE
 from .subject import JWT_TOKEN_TYPE
+from .subjects import SIGN_IN_TYPE
 
 __all__ = ["Ask", "Orchestrator", "RequestedWrite", "load_orchestrator", "new_idempotency_key", "sign_jwt"]
 
@@ -40,6 +41,8 @@ class RequestedWrite:
 class Ask:
     """
     What one token is asked for: the customer as they signed in, the API, and a scope, an action or both.
+
+    With `sign_in_id` the customer is the one of that recorded sign-in, and nothing that is said of them here is sent.
     """
 
     sub: str = field(repr=False)
@@ -48,6 +51,7 @@ class Ask:
     audience: str
     scope: str | None = None
     write: RequestedWrite | None = None
+    sign_in_id: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +86,12 @@ class Orchestrator:
             "grant_type": GRANT_TYPE,
             "client_assertion_type": ASSERTION_TYPE,
             "client_assertion": await self.client_assertion(now),
-            "subject_token": await self.subject_token(ask, now),
-            "subject_token_type": JWT_TOKEN_TYPE,
             "resource": ask.audience,
         }
+        if ask.sign_in_id is None:
+            form |= {"subject_token": await self.subject_token(ask, now), "subject_token_type": JWT_TOKEN_TYPE}
+        else:
+            form |= {"subject_token": ask.sign_in_id, "subject_token_type": SIGN_IN_TYPE}
         if ask.scope is not None:
             form["scope"] = ask.scope
         if ask.write is not None:

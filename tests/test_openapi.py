@@ -227,7 +227,7 @@ def test_the_form_documents_every_parameter(described):
 
 def test_examples_fit_their_schemas(described):
     """
-    A read and a write are shown, asked for and granted, and one example of each error.
+    A read, a write and a customer who signed in are shown, asked for and granted, and one example of each error.
     """
     operation = described["paths"][TOKEN]["post"]
     bodies = [*operation["requestBody"]["content"].values()]
@@ -237,7 +237,7 @@ def test_examples_fit_their_schemas(described):
     ]
     shown = [(example["value"], body["schema"]) for body in bodies for example in body.get("examples", {}).values()]
 
-    assert set(bodies[0]["examples"]) == {"read", "write"}
+    assert set(bodies[0]["examples"]) == {"read", "write", "sign_in"}
     assert shown
     assert [value for value, schema in shown if not fits(described, value, schema)] == []
 

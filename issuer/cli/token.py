@@ -22,6 +22,7 @@ from .options import fail, readable_errors
 __all__ = ["command"]
 
 _TIMEOUT_S: Final = 10
+_MAX_SIGN_IN_ID: Final = 256
 
 
 @click.command("token")
@@ -32,7 +33,13 @@ _TIMEOUT_S: Final = 10
     required=True,
     help="Folder with orchestrator.json and its two keys, as `customer-context init` writes it.",
 )
-@click.option("--sub", required=True, help="The customer's id.")
+@click.option("--sub", help="The customer's id.")
+@click.option(
+    "--sign-in",
+    type=click.File("r"),
+    metavar="FILE",
+    help="In the place of --sub, --level and --auth-age: a file with the id of a recorded sign-in; - is standard input.",
+)
 @click.option(
     "--level", type=click.Choice(LEVELS), default="standard", show_default=True, help="How well they were verified."
 )
@@ -68,8 +75,11 @@ def command(folder: Path, **options: Any) -> None:
 
 
 def _ask(orchestrator: Orchestrator, options: dict[str, Any], now: float) -> Ask:
+    if (options["sub"] is None) == (options["sign_in"] is None):
+        raise click.UsageError("exactly one of --sub and --sign-in says who the customer is")
     return Ask(
-        sub=options["sub"],
+        sub=options["sub"] or "",
+        sign_in_id=options["sign_in"] and options["sign_in"].read(_MAX_SIGN_IN_ID).strip(),
         acr=options["level"],
         auth_time=int(now) - options["auth_age"],
         audience=options["audience"] or orchestrator.audience,

@@ -9,6 +9,7 @@ from ..action_request import DETAILS_TYPE
 from ..clients import ASSERTION_TYPE
 from ..exchange import ACCESS_TOKEN_TYPE, GRANT_TYPE
 from ..subject import JWT_TOKEN_TYPE
+from ..subjects import SIGN_IN_TYPE
 from .docs import DocumentedOperation, answer
 from .errors import OAUTH_EVENTS
 from .problems import RETRY_AFTER_S
@@ -84,6 +85,7 @@ def _event(status: int, headers: Mapping[str, Any] | None = None) -> dict[str, A
 
 
 _GRANTED: Final = {"type": DETAILS_TYPE, "action": "cancel_order", "actionDigest": _DIGEST}
+_FILLED: Final = {"selector": {"account": "shop-login:cus_48213"}}
 _ISSUED: Final = {
     "access_token": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCIsImtpZCI6Li4ufQ.e30.c2ln",
     "issued_token_type": ACCESS_TOKEN_TYPE,
@@ -99,6 +101,7 @@ _RESPONSES: Final[Mapping[str, Any]] = {
         examples={
             "read": {**_ISSUED, "scope": "orders:read"},
             "write": {**_ISSUED, "scope": "orders:write", "authorization_details": [_GRANTED]},
+            "write_with_selector": {**_ISSUED, "authorization_details": [{**_GRANTED, **_FILLED}]},
         },
     ),
     "400": _error("The request is refused; `error` says why.", _REFUSALS),
@@ -123,6 +126,10 @@ _ASKED: Final = {
     "subject_token_type": JWT_TOKEN_TYPE,
     "resource": "https://api.shop.example",
 }
+_SIGNED_IN: Final = {
+    "subject_token": "x2m7oH6yP9bqJv0dN1kTq4wRZC8sLfUgEeYh5Xa3iMo",
+    "subject_token_type": SIGN_IN_TYPE,
+}
 _WANTED: Final = {
     "type": DETAILS_TYPE,
     "action": "cancel_order",
@@ -143,6 +150,10 @@ _REQUEST_BODY: Final[Mapping[str, Any]] = {
                 "write": {
                     "summary": "A token for one confirmed action",
                     "value": {**_ASKED, "scope": "orders:write", "authorization_details": [_WANTED]},
+                },
+                "sign_in": {
+                    "summary": "A token for a customer whose sign-in was recorded",
+                    "value": {**_ASKED, **_SIGNED_IN, "scope": "orders:read", "acr_values": "standard high"},
                 },
             },
         }

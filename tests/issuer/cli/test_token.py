@@ -294,6 +294,32 @@ def test_a_folder_that_is_no_orchestrator_is_one_line(run, elsewhere, name, text
     assert str(folder) in result.stderr
 
 
+def test_a_sign_in_is_brought_from_a_file(ask, tmp_path):
+    """
+    The id of a sign-in goes as the subject token of its own type, and never stands among the words of the command.
+    """
+    file = tmp_path / "sign-in"
+    file.write_text("iDdLLG1D" * 5 + "iDd\n")
+
+    shown = ask("--sign-in", file, "--scope", "orders:read", "--curl")
+
+    assert f"subject_token={'iDdLLG1D' * 5}iDd " in shown.stdout
+    assert "subject_token_type=urn:caplo:params:oauth:token-type:sign-in" in shown.stdout
+
+
+def test_a_customer_is_named_in_one_way(ask, tmp_path):
+    """
+    By an id or by a sign-in; without either, and with both, nobody is asked.
+    """
+    file = tmp_path / "sign-in"
+    file.write_text("x")
+
+    results = [ask("--scope", "orders:read"), ask("--sub", "cus_1", "--sign-in", file)]
+
+    assert [result.exit_code for result in results] == [2, 2]
+    assert all("exactly one of --sub and --sign-in" in result.stderr for result in results)
+
+
 def test_two_tokens_are_two_tokens(ask, verifier):
     """
     Each call signs its own assertions, so that asking again is no replay.
