@@ -76,8 +76,9 @@ class Drawn:
         """
         Say how long the token lives, counted from `iat`; 0 when it would be dead on arrival.
         """
-        ends = [MAX_LIFETIME_S, math.floor(self.subject_ends)]
-        ends += [] if self.actor_ends is None else [math.floor(self.actor_ends)]
+        # As instants, because that is how they are signed: a fraction may round up to the next second there.
+        ends = [MAX_LIFETIME_S, math.floor(NOW + self.subject_ends) - NOW]
+        ends += [] if self.actor_ends is None else [math.floor(NOW + self.actor_ends) - NOW]
         if self.action is not None and self.confirmed_at is not None:
             ends.append(self.confirmed_at + CONFIRMATION_LIFETIME_S)
         return max(0, min(ends))
@@ -124,6 +125,7 @@ def minted(site: Site, **parameters: Any) -> Mapping[str, Any]:
 @example(drawn=Drawn(fraction=0.9, action="cancel_order", confirmed_at=-1799))
 @example(drawn=Drawn(fraction=0.999, subject_ends=1.0, auth_time=5))
 @example(drawn=Drawn(fraction=0.5, subject_ends=0.75))
+@example(drawn=Drawn(subject_ends=2, actor_ends=1.9999999999999991))
 @example(drawn=Drawn(act=("agt_orders", "a", "b", "c"), sub="\U0001f600\u0000\u2028", scope=("orders:read",)))
 @example(drawn=Drawn(action="note_order", confirmed_at=None, actor_ends=1.5))
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])

@@ -61,7 +61,7 @@ def test_a_403_names_the_permission_that_is_lacking(one_desk, method, path, body
         assert answer.json()["permission"] == permission
         assert challenge.scheme == "Bearer"
         assert dict(challenge.params) == {"realm": ORIGIN, "error": "insufficient_scope", "scope": permission}
-        assert answer.headers["audit-head"].startswith("0.")
+        assert answer.headers["audit-head"]
 
 
 def test_failed_authentication_looks_the_same_for_everyone(one_desk):

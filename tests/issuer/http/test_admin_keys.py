@@ -93,7 +93,7 @@ def test_a_rotation_names_the_key_it_expects(one_desk):
     assert problem(answer) == (409, "active-key-differs")
     assert answer.json()["active"] == before.active.kid
     assert one_desk.ring() is before
-    assert answer.headers["audit-head"].startswith("0.")
+    assert answer.headers["audit-head"]
 
 
 def test_no_rotation_before_a_standby_is_mature(desk):
