@@ -108,6 +108,8 @@ def issuer_target(folder: Path, stack: ExitStack) -> Target:
     )
     client = CLIENT.format(digest=sha256(secret.encode()).hexdigest())
     text = text.replace("  [[workspaces.admins]]", f"{client}\n  [[workspaces.admins]]", 1)
+    # As it is run in production: lines of JSON.
+    text = text.replace('log_format = "console"', 'log_format = "json"', 1)
     written.config.write_text(text.replace("[[sealing_keys]]", f"{LIMITS}\n[[sealing_keys]]", 1))
     serve = [DEMO["COMMAND"], "serve", "--config", written.config, "--port", origin.rpartition(":")[2]]
     stack.enter_context(DEMO["running"](serve, f"{origin}/health/ready", folder / "issuer.log"))
