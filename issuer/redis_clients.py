@@ -4,6 +4,7 @@ How a client of the Redis library is made from an address; the other half of the
 Retries are off, and answers stay octets. RESP 2 does everything that is asked for, without the handshakes that come with RESP 3.
 """
 
+from functools import cache
 from typing import Any, Final
 
 from redis.asyncio import Redis, RedisCluster, Sentinel
@@ -29,26 +30,55 @@ def build_clients(address: RedisAddress, max_connections: int) -> "tuple[Redis |
     Build the client, and those of the Sentinels, which have to be ended beside it.
     """
     client, others = _clients(address, max_connections)
-    if address.is_tls:
-        for each in (client, *others):
-            _make_abrupt(each)
+    for each in (client, *others):
+        _derive_connections(each, is_tls=address.is_tls)
     return client, others
 
 
-def _make_abrupt(client: "Redis | RedisCluster") -> None:
+def _derive_connections(client: "Redis | RedisCluster", *, is_tls: bool) -> None:
     """
-    Let no connection of a client wait for a server that says nothing any more when it is ended.
+    Let the connections of a client end when they are told to; over TLS none waits then for a server that is silent.
     """
     made: Any
     if not isinstance(client, RedisCluster):
         made = client.connection_pool.connection_class
-        client.connection_pool.connection_class = abrupt(made)
+        client.connection_pool.connection_class = _derived(made, is_tls=is_tls)
         return
     made = client.connection_kwargs["connection_class"]
     # Nodes that are found later are made from these options, the first ones were already.
-    client.connection_kwargs["connection_class"] = abrupt(made)
+    client.connection_kwargs["connection_class"] = _derived(made, is_tls=is_tls)
     for node in client.nodes_manager.startup_nodes.values():
-        node.connection_class = abrupt(made)
+        node.connection_class = _derived(made, is_tls=is_tls)
+
+
+def _derived(connection_class: Any, *, is_tls: bool) -> Any:
+    return _cancellable(abrupt(connection_class) if is_tls else connection_class)
+
+
+@cache
+def _cancellable(connection_class: Any) -> Any:
+    """
+    Derive connections that lose no cancellation, so that a deadline strikes wherever it finds them.
+
+    Before Python 3.12 `asyncio.wait_for` loses one, and the library sends with it where a connection has a limit.
+    """
+
+    class Cancellable(connection_class):  # type: ignore[misc]
+        socket_timeout: float | None
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            # The library has one limit for both ways; what is sent has that of the operation alone.
+            self._answer_s, self.socket_timeout = self.socket_timeout, None
+
+        async def read_response(self, *arguments: Any, **options: Any) -> Any:
+            self.socket_timeout = self._answer_s
+            try:
+                return await super().read_response(*arguments, **options)
+            finally:
+                self.socket_timeout = None
+
+    return Cancellable
 
 
 def _clients(address: RedisAddress, max_connections: int) -> "tuple[Redis | RedisCluster, tuple[Redis, ...]]":

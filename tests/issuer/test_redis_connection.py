@@ -189,6 +189,31 @@ async def test_a_cancellation_that_the_library_swallows_is_raised(connect, monke
         await asked
 
 
+async def test_a_deadline_that_strikes_while_something_is_sent_holds(connect):
+    """
+    Whatever the turn of the event loop in which it is over, nothing goes on behind it.
+    """
+
+    async def says_nothing(reader, writer):
+        await reader.read()
+        writer.close()
+
+    took = []
+    async with await asyncio.start_server(says_nothing, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        for turns in range(30):
+            asked = asyncio.create_task(connect(f"redis://127.0.0.1:{port}", 0.02).call("GET", "value"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            time.sleep(0.03)  # noqa: ASYNC251 -- something else holds up the event loop
+            started = time.monotonic()
+            with pytest.raises(RedisUnavailable, match="no answer in time"):
+                await asked
+            took.append(time.monotonic() - started)
+
+    assert max(took) < 1.0
+
+
 async def test_an_answer_that_came_too_late_is_nobody_elses(redis_server, connect):
     """
     The connection that it comes over is not used again.
