@@ -94,6 +94,8 @@ def find_target(form: Form, client: Client, workspace: Workspace) -> tuple[Conne
     """
     if form.get("requested_token_type") not in (None, ACCESS_TOKEN_TYPE):
         raise invalid_request("Only access tokens are issued.", reason="requested_token_type")
+    if form.repeated:
+        raise invalid_target("A target is named more than once.", reason="target:repeated")
     resource, audience = form.get("resource"), form.get("audience")
     if resource is not None and audience is not None and resource != audience:
         raise invalid_target("resource and audience name different targets.", reason="target:differ")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from .errors import invalid_request, invalid_target
+from .errors import invalid_request
 
 __all__ = ["MAX_BODY_OCTETS", "Form", "form_decode", "parse_form"]
 
@@ -29,9 +29,12 @@ _MALFORMED_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 class Form:
     """
     The parameters of one request, each at most once and none of them empty.
+
+    Of targets that occurred more than once, `repeated` has the names; they are refused where targets are read (D6).
     """
 
     parameters: Mapping[str, str] = field(repr=False)
+    repeated: frozenset[str] = frozenset()
 
     def get(self, name: str) -> str | None:
         """
@@ -58,23 +61,25 @@ def parse_form(content_type: str | None, body: bytes) -> Form:
 
     Raises:
         TokenRefused: (`invalid_request`) for another media type or charset, too many octets or parameters, a parameter without
-            "=", malformed percent-encoding, octets that are not UTF-8, NUL, and any parameter that occurs twice, known or not;
-            (`invalid_target`) for a `resource` or an `audience` that occurs twice (D6).
+            "=", malformed percent-encoding, octets that are not UTF-8, NUL, and any parameter that occurs twice, known or not,
+            but for `resource` and `audience`: those are only noted (D6).
     """
     _check_media_type(content_type)
     if len(body) > MAX_BODY_OCTETS:
         raise invalid_request("The body is too large.", reason="form:size")
     parameters: dict[str, str] = {}
+    repeated: set[str] = set()
     pieces = body.split(b"&") if body else []
     if len(pieces) > _MAX_PARAMETERS:
         raise invalid_request("The body has too many parameters.", reason="form:count")
     for piece in pieces:
         name, value = _parameter(piece)
         if name in parameters:
-            refuse = invalid_target if name in _TARGETS else invalid_request
-            raise refuse("A parameter occurs more than once.", reason="form:repeated")
+            if name not in _TARGETS:
+                raise invalid_request("A parameter occurs more than once.", reason="form:repeated")
+            repeated.add(name)
         parameters[name] = value
-    return Form(MappingProxyType({name: value for name, value in parameters.items() if value}))
+    return Form(MappingProxyType({name: value for name, value in parameters.items() if value}), frozenset(repeated))
 
 
 def form_decode(octets: bytes) -> str:

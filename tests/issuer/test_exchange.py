@@ -3,6 +3,7 @@ What a request is granted: target, scope and demanded authentication, asked for 
 """
 
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 
@@ -57,15 +58,33 @@ def test_any_other_target_is_refused(reason, targets, site):
     assert site.ask(**targets).refusal == (400, "invalid_target", reason)
 
 
-@pytest.mark.parametrize("first", [SHOP, "https://unknown.example"])
+@pytest.mark.parametrize("first", [SHOP, "https://unknown.example", ""])
 @pytest.mark.parametrize("name", ["resource", "audience"])
 def test_two_targets_are_refused_as_targets(name, first, site):
     """
-    ri-single: one resource a request; the second is `invalid_target` before anything else is looked at.
+    ri-single: one resource a request; the second is `invalid_target`, whatever stands in the two.
     """
-    answer = site.post(f"{name}={first}&{name}={SHOP}".encode())
+    form = urlencode(site.form(resource=None))
 
-    assert answer.refusal == (400, "invalid_target", "form:repeated")
+    answer = site.post(f"{form}&{name}={first}&{name}={SHOP}".encode())
+
+    assert answer.refusal == (400, "invalid_target", "target:repeated")
+
+
+def test_who_asks_is_looked_at_before_repeated_targets(site):
+    """
+    D6: who names two targets is authenticated first like anybody else, and an assertion that came with them is used up.
+    """
+    repeated = f"&resource={SHOP}"
+    form = site.form()
+
+    stranger = site.post((urlencode(form | {"client_assertion": "x"}) + repeated).encode())
+    client = site.post((urlencode(form) + repeated).encode())
+    again = site.post(urlencode(form).encode())
+
+    assert stranger.refusal == (401, "invalid_client", "client_assertion:malformed")
+    assert client.refusal == (400, "invalid_target", "target:repeated")
+    assert again.refusal == (401, "invalid_client", "client_assertion:replayed")
 
 
 def test_an_audience_of_the_workspace_is_not_every_clients(site):

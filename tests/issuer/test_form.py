@@ -125,11 +125,15 @@ def test_a_body_that_could_be_read_in_two_ways_is_refused(body: bytes, reason: s
 
 
 @pytest.mark.parametrize("name", ["resource", "audience"])
-def test_a_repeated_target_is_a_target_error(name: str):
+@pytest.mark.parametrize("values", [("a", "a"), ("a", "b"), ("a", ""), ("", "")])
+def test_a_repeated_target_is_noted(name: str, values: tuple[str, str]):
     """
-    ri-single: `resource` or `audience` sent twice is `invalid_target`, whatever its values (D6).
+    ri-single: that `resource` or `audience` was sent twice is kept, whatever its values, for where targets are read (D6).
     """
-    assert refusal(FORM, f"{name}=a&{name}=a".encode()) == (400, "invalid_target", "form:repeated")
+    form = parse_form(FORM, "&".join(f"{name}={value}" for value in values).encode())
+
+    assert form.repeated == {name}
+    assert parse_form(FORM, b"resource=a&audience=a").repeated == frozenset()
 
 
 def test_a_semicolon_divides_nothing():

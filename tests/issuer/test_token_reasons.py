@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import pytest
 
@@ -68,6 +69,10 @@ def exhausted(site: Site) -> Answer:
     for _ in range(20):
         assert site.ask(authorization_details=details).status == 200
     return site.ask(authorization_details=details)
+
+
+def repeated_target(site: Site) -> Answer:
+    return site.post(f"{urlencode(site.form())}&resource={SHOP}".encode())
 
 
 def replayed(site: Site) -> Answer:
@@ -167,6 +172,7 @@ REASONS: dict[str, tuple[int, str, Ask]] = {
     "grant_type": (400, "unsupported_grant_type", form(grant_type="password")),
     "requested_token_type": (400, "invalid_request", form(requested_token_type=ID_TOKEN)),
     "target:missing": (400, "invalid_target", form(resource=None)),
+    "target:repeated": (400, "invalid_target", repeated_target),
     "target:differ": (400, "invalid_target", form(audience="https://billing.shop.example")),
     "target:not_allowed": (400, "invalid_target", form(resource="https://unknown.example")),
     "subject_token:token_type": (
