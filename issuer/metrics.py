@@ -11,6 +11,7 @@ ring looks like is no count: there every process shows its own view of what they
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, values
@@ -24,7 +25,7 @@ from keys import STATES
 
 from .rings import RingStatus
 
-__all__ = ["CONTENT_TYPE", "KeySetResult", "Metrics", "MintKind", "shared_metrics"]
+__all__ = ["CONTENT_TYPE", "KeySetResult", "Metrics", "MintKind", "is_shared", "own_metrics", "shared_metrics"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 """The text format that every Prometheus and agent reads, in UTF-8."""
@@ -124,12 +125,37 @@ def shared_metrics(folder: Path, workers: int, worker: Callable[[], int]) -> Met
         OSError: when the folder has no room.
     """
     for number in range(1, workers + 1):
-        for kind in ("counter", "histogram"):
-            _reserve(folder / f"{kind}_{number}.db")
+        for path in _files(folder, number):
+            _reserve(path)
     # The library looks for the folder there, and for the kind of a value here, whenever a series begins.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
     values.ValueClass = values.MultiProcessValue(worker)  # type: ignore[no-untyped-call]
     return Metrics(MultiProcessCollector(None, str(folder)))  # type: ignore[no-untyped-call]
+
+
+def is_shared(folder: Path, worker: int) -> bool:
+    """
+    Tell whether a worker finds its files as `shared_metrics` left them: a service that runs for weeks may lose the folder.
+    """
+    try:
+        found = folder.lstat()
+        # Where many may write, somebody else may have made one of the same name.
+        is_ours = S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        return is_ours and all(S_ISREG(path.lstat().st_mode) for path in _files(folder, worker))
+    except OSError:
+        return False
+
+
+def own_metrics() -> Metrics:
+    """
+    Count for this process alone, whatever was shared before.
+    """
+    values.ValueClass = values.MutexValue
+    return Metrics()
+
+
+def _files(folder: Path, worker: int) -> tuple[Path, ...]:
+    return tuple(folder / f"{kind}_{worker}.db" for kind in ("counter", "histogram"))
 
 
 def _reserve(path: Path) -> None:

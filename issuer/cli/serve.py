@@ -20,7 +20,7 @@ import uvicorn
 
 from ..app import create_app
 from ..logs import configure_logging, get_logger
-from ..metrics import shared_metrics
+from ..metrics import is_shared, own_metrics, shared_metrics
 from ..redis_url import parse_redis_url
 from ..reload import Reloader
 from ..service import Service, build_service
@@ -106,21 +106,25 @@ class _Serving:
         """
         Serve in processes of this one.
         """
-        workers = Workers(count, partial(self._work, os.getpid()), reread=lambda: asyncio.run(self._reread()))
         with contextlib.ExitStack() as stack:
             try:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="customer-context-"))
-                metrics = shared_metrics(Path(folder), count, lambda: workers.own)
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="customer-context-")))
+                work = partial(self._work, os.getpid(), folder)
+                workers = Workers(count, work, reread=lambda: asyncio.run(self._reread()))
+                metrics = shared_metrics(folder, count, lambda: workers.own)
             except OSError as error:
                 fail(f"the workers need a folder for their metrics; TMPDIR may name one with room: {error.strerror}")
             self._service = replace(self._service, metrics=metrics)
             workers.run(lambda: self._announce(count))
 
-    def _work(self, starter: int, number: int, started: Callable[[], object]) -> None:
+    def _work(self, starter: int, folder: Path, number: int, started: Callable[[], object]) -> None:
         """
         Be one of the workers; one whose starter is gone ends, so that nobody serves without being looked after.
         """
         configure_logging(self._settings.log_level, json=self._settings.log_format == "json", worker=number)
+        if not is_shared(folder, number):
+            _LOG.error("metrics_not_shared", problem="the folder of the metrics is gone; start the service again")
+            self._service = replace(self._service, metrics=own_metrics())
         asyncio.run(_look(self._service))
         self._serve(number, started, is_over=lambda: os.getppid() != starter)
 

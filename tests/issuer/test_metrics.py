@@ -3,12 +3,13 @@ What is counted, and under which labels.
 """
 
 import os
+import shutil
 
 import pytest
 from prometheus_client import values
 from prometheus_client.parser import text_string_to_metric_families
 
-from issuer.metrics import Metrics, shared_metrics
+from issuer.metrics import Metrics, is_shared, own_metrics, shared_metrics
 from issuer.rings import RingStatus
 
 STATUS = RingStatus(
@@ -124,8 +125,9 @@ def processes(tmp_path, monkeypatch):
     """
     monkeypatch.setattr(values, "ValueClass", values.ValueClass)
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
-    yield Processes(tmp_path, 2)
-    values.ValueClass.close_all_files()
+    made, shared = Processes(tmp_path, 2), values.ValueClass
+    yield made
+    shared.close_all_files()
 
 
 def test_every_process_answers_for_all(processes):
@@ -182,6 +184,44 @@ def test_room_is_there_before_anything_is_counted(processes, tmp_path):
 
     assert blocks == dict.fromkeys(("counter_1.db", "counter_2.db", "histogram_1.db", "histogram_2.db"), True)
     assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["the folder", "a file", "a file that is a link", "the folder is a link"])
+def test_a_folder_that_is_not_as_it_was_left_is_not_shared(processes, tmp_path, tmp_path_factory, lost):
+    """
+    It may have been cleaned up, and somebody else may have put something in its place.
+    """
+    folder = tmp_path_factory.mktemp("shared") / "metrics"
+    shutil.copytree(tmp_path, folder)
+    elsewhere = folder.with_name("elsewhere")
+    match lost:
+        case "the folder":
+            shutil.rmtree(folder)
+        case "a file":
+            (folder / "histogram_1.db").unlink()
+        case "a file that is a link":
+            (folder / "histogram_1.db").rename(elsewhere)
+            (folder / "histogram_1.db").symlink_to(elsewhere)
+        case _:
+            folder.rename(elsewhere)
+            folder.symlink_to(elsewhere)
+
+    assert is_shared(tmp_path, 1)
+    assert not is_shared(folder, 1)
+    alone = own_metrics()
+    alone.minted("acme", API, "read")
+    assert samples(alone)["mints_total", API, "read", "acme"] == 1
+    assert processes.be(2).render(()).count(b"acme") == 0
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_folder_of_somebody_else_is_not_shared(tmp_path, monkeypatch):
+    """
+    Whoever may write there could have made it in the meantime.
+    """
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+
+    assert not is_shared(tmp_path, 1)
 
 
 def test_failed_looks_are_counted_once():

@@ -5,6 +5,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -242,6 +243,25 @@ def test_a_worker_that_is_killed_is_replaced(service):
     assert service.pids()[2] == before[2]
     assert [(each["worker"], each["status"]) for each in service.events("worker_died")] == [(1, -signal.SIGKILL)]
     assert service.counted("customer_context_mints_total", kind="read") == minted + more
+
+
+def test_a_worker_serves_without_the_folder_of_the_metrics(service, tmp_path):
+    """
+    Machines that run for long clean up where it lies: who comes then counts for itself alone, and says so.
+    """
+    service.ask_until(lambda: service.minters() == {1, 2})
+    [folder] = (tmp_path / "tmp").iterdir()
+    shutil.rmtree(folder)
+    killed = service.pids()
+    for pid in killed.values():
+        os.kill(pid, signal.SIGKILL)
+    service.wait_for(lambda: not killed.items() & service.pids().items() and len(service.pids()) == 2)
+
+    assert service.ask_until(lambda: len(service.events("token_minted")) >= 16) > 0
+    assert {each["worker"] for each in service.events("metrics_not_shared")} == {1, 2}
+    assert service.counted("customer_context_ring_usable") == 1
+    assert service.events("request_failed") == []
+    assert service.end() == 0
 
 
 def test_every_worker_reads_the_configuration_again(service):
