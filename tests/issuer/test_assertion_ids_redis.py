@@ -138,7 +138,7 @@ async def test_on_a_new_redis_clients_are_served_after_five_seconds(connect, red
 @pytest.mark.parametrize("forget", ["restart", "flush"])
 async def test_what_was_used_before_it_forgot_is_not_told(connect, settled, forget):
     """
-    rp-restart: a used assertion is no new one for that, and one that is signed after the first seconds is.
+    A used assertion is no new one for that, and one that is signed after the first seconds is.
     """
     ids = connect(settled.url)
     assert await use(ids) is True

@@ -527,7 +527,7 @@ def test_a_store_that_fails_mints_nothing(signed_in):
 
 def test_nothing_of_a_customer_or_token_is_logged(signed_in):
     """
-    at-no-log: neither the customer, nor the ID token, nor the id of the sign-in, nor the conversation stands in an event.
+    tt-log-hash: neither the customer, nor the ID token, nor the id of the sign-in, nor the conversation stands in an event.
     """
     token = signed_in.id_token(sub="cus-marked", sid="sid-marked", nonce="nonce-marked")
     seen = []

@@ -31,10 +31,7 @@ ROWS = {case["id"]: case for case in json.loads((DATA / "cases.json").read_text(
 K1_TOKEN = ROWS["B10"]["input"]["documents"]["empty_keys"]["token"]
 
 ELSEWHERE = {"B14": "test_cache_control.py"}
-WAITING = {
-    "B04": "the issuer's half, that no answer of it holds a private member, is for the tests of its JWKS route",
-    "B11": "the step at the issuer, an unavailable key store, is for the tests of its JWKS route",
-}
+"""Rows that another test shows. What B04 and B11 say of the issuer is shown in tests/issuer/http/test_jwks.py."""
 
 DOCUMENTS = [
     (row, name, document["jwks"], document["token"], case["expected"]["variants"][name])
@@ -80,7 +77,6 @@ def test_every_row_is_here():
     here |= {row for row, *_ in DOCUMENTS}
 
     assert here | set(ELSEWHERE) == set(ROWS)
-    assert set(WAITING) <= set(ROWS)
 
 
 @pytest.mark.parametrize(

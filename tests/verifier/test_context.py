@@ -84,6 +84,19 @@ def test_arguments_are_those_that_were_digested(api, mint):
     assert type(context.arguments) is type(context.arguments["refund"]) is FrozenDict
 
 
+def test_a_customer_who_is_named_in_the_arguments_is_not_the_customer(api, mint):
+    """
+    Who a call is for stands in the token; whatever a request says about customers is an argument like any other.
+    """
+    arguments = {"sub": "user-2", "customerId": "user-2", "iss": "https://other.test"}
+    token = mint.signed(caplo=mint.caplo(arguments=arguments))
+
+    context = api().verify(token, action=mint.action, arguments=json.dumps(arguments))
+
+    assert (context.iss, context.sub) == (mint.issuer, "user-1")
+    assert context.arguments == arguments
+
+
 def test_arguments_do_not_follow_their_source(api, mint):
     """
     A mapping that is changed after the check does not change what is executed.
