@@ -22,6 +22,8 @@ UNAVAILABLE = {"503 temporarily_unavailable"}
 # Everybody mints and is verified for a while before.
 BEFORE_S = 3
 BEYOND_S = 3
+# Real seconds.
+EPOCH_S = 30
 
 
 @dataclass
@@ -100,6 +102,7 @@ async def suspensions(estate: Estate, report: Report) -> None:
     report.section("suspensions", f"Suspensions at two instances, on {speed}")
     watch, found = Watch(estate), streams()
     watchers = [partner for partner, kind in enumerate(estate.kinds) if not kind.replay]
+    await _past_the_epoch(estate)
     async with asyncio.TaskGroup() as tasks:
         for stream in found:
             tasks.create_task(watch.mint(stream))
@@ -117,6 +120,16 @@ async def suspensions(estate: Estate, report: Report) -> None:
             _tell(estate, report, stream)
     _tell_control(estate, report, found[-1], ended)
     await _lift(estate, report, found)
+
+
+async def _past_the_epoch(estate: Estate) -> None:
+    """
+    Wait until both instances mint: what was signed in the first seconds of a Redis is refused.
+    """
+    async with asyncio.timeout(EPOCH_S):
+        for instance in range(2):
+            while (await estate.mint(instance)).token is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
 
 
 async def _suspend(estate: Estate, found: list[Stream]) -> None:
