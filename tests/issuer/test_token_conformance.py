@@ -474,7 +474,7 @@ PLACES: dict[str, Callable[[Site, str], str]] = {
     "caplo-subject+jwt": lambda site, token: site.ask(subject_token=token).reason or "accepted",
     "caplo-actor+jwt": lambda site, token: site.ask(**site.actor(token)).reason or "accepted",
 }
-"""Every place that takes a signed thing, by the kind it takes; the admin API is still to come."""
+"""Every place that takes what a client signed, or this service; admins and providers have theirs in tests of their own."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
