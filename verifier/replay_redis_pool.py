@@ -192,7 +192,10 @@ class Pool(Generic[_W]):
             free = self._idle.get(self._routes.get(waiter.tag, ""))
             if free and not waiter.future.done():
                 self._answer(waiter, free.pop())
-            elif not waiter.dialling and self._has_room():
+            elif not waiter.dialling:
+                if not self._has_room():
+                    # Then nothing is free either, for whoever waits behind.
+                    return
                 self._dial(waiter)
 
     def _has_room(self) -> bool:

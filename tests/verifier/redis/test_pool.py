@@ -2,6 +2,7 @@
 Who gets which connection: bounded, first come first served, and nothing lost when somebody stops waiting.
 """
 
+import time
 from concurrent.futures import Future
 
 import pytest
@@ -73,6 +74,23 @@ def test_no_more_than_the_limit():
     assert [given(waiter) for waiter in waiters[:4]] == [*wires, *wires]
     assert given(waiters[4]) is None
     assert stage.begun == []
+
+
+def test_a_crowd_costs_each_of_them_no_more():
+    """
+    Where everybody was looked at for everyone who comes, many who wait would make all of them late.
+    """
+    stage = Stage(limit=1)
+
+    started = time.process_time()
+    waiters = [stage.pool.take("") for _ in range(8000)]
+    wire = stage.up()
+    for _ in waiters:
+        stage.pool.give(wire)
+    took_s = time.process_time() - started
+
+    assert [given(each) for each in waiters] == [wire] * 8000
+    assert took_s < 4
 
 
 def test_a_connection_that_fails_tells_its_waiter_and_makes_room():
