@@ -27,7 +27,7 @@ from keys import (
 )
 from keys.ring_json import dump_ring, parse_ring
 
-CASES = Path(__file__).parents[2] / ".." / "shared" / "cases" / "cases.json"
+CASES = Path(__file__).parents[1] / "data" / "cases.json"
 FORBIDDEN = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 WIDE = KeyTimes(max_age_s=300)
 
@@ -95,7 +95,6 @@ def members(document):
     return set().union(*map(members, document)) if isinstance(document, list) else set()
 
 
-@pytest.mark.skipif(not CASES.exists(), reason="the shared folder is not there")
 def test_every_step_of_group_f_is_accounted_for():
     """
     No step is left out silently, and every test that the table names exists.
