@@ -12,7 +12,7 @@ SIDES = {"verifier", "stepup", "replay"}
 
 PLACES = {
     "seed-lifetime-verify": "test_procedure.py: test_a_life_is_at_most_a_minute",
-    "seed-es256-only": "test_wycheproof.py: test_jws_vectors_of_other_algorithms",
+    "seed-es256-only": "test_procedure.py: test_no_other_algorithm_is_accepted",
     "seed-refetch-30s": "test_cases_b.py: test_b17_a_flood_of_random_kids",
     "seed-tolerance-default": "test_verifiers.py: test_a_verifier_that_makes_no_sense_is_not_built",
     "seed-reasons": "test_errors.py: test_a_refused_token",

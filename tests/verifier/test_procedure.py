@@ -6,6 +6,8 @@ import itertools
 import json
 
 import pytest
+from joserfc import jws
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from verifier.claims import TokenClaims
 from verifier.fetch import FetchResponse
@@ -113,6 +115,31 @@ def test_another_type_is_another_kind_of_token(api, mint, typ):
     No other kind of signed thing passes for a customer context token, however well it is signed (D7).
     """
     assert api().refused(mint.signed(header={"typ": typ})) == "type"
+
+
+OTHER_KEYS = {
+    **dict.fromkeys(("RS256", "PS256"), lambda: RSAKey.generate_key(2048)),
+    "HS256": lambda: OctKey.generate_key(256),
+    "ES384": lambda: ECKey.generate_key("P-384"),
+    "ES512": lambda: ECKey.generate_key("P-521"),
+    "ES256K": lambda: ECKey.generate_key("secp256k1"),
+    **dict.fromkeys(("EdDSA", "Ed25519"), lambda: OKPKey.generate_key("Ed25519")),
+}
+
+
+@pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
+@pytest.mark.parametrize("alg", OTHER_KEYS)
+def test_no_other_algorithm_is_accepted(api, mint, alg):
+    """
+    A good signature of another algorithm is refused, though its key is published beside the others (D14).
+    """
+    key = OTHER_KEYS[alg]()
+    published = {**key.as_dict(private=alg == "HS256"), "kid": "other", "alg": alg, "use": "sig"}
+    header = {"typ": "at+jwt", "alg": alg, "kid": "other"}
+    token = jws.serialize_compact(header, json.dumps(mint.claims()), key, algorithms=[alg])
+
+    assert jws.deserialize_compact(token, key, algorithms=[alg])
+    assert api(jwks={"keys": [*mint.jwks["keys"], published]}).refused(token) == "algorithm"
 
 
 @pytest.mark.parametrize(
