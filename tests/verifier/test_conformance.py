@@ -60,7 +60,7 @@ PLACES = {
     "jwt-aud-forms": "test_cases_a.py: test_row",
     "jwt-string-compare": "test_cases_a.py: test_rows_of_a30_are_two_customers",
     "bcp-iss-owns-key": "test_verifiers_use.py: test_a_kid_belongs_to_its_issuer",
-    "bcp-kid-untrusted": "test_compact.py: test_a_kid_is_taken_as_it_is",
+    "bcp-kid-untrusted": "test_key_reports.py: test_an_unknown_kid_is_logged_escaped",
     "bcp-ssrf": "test_cases_b.py: test_b12_redirects_are_not_followed",
     "bcp-format-chars": "test_properties.py: test_any_missing_or_added_character_is_noticed",
     "jwks-lenient": "test_jwk.py: test_every_fault_beside_one_good_key",
