@@ -21,6 +21,7 @@ TEXTS = [README, *((ROOT / name).read_text(encoding="utf-8") for name in (".gith
 TEN_LINES, REDIS_LINES, STEP_UP_LINES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 (PROVIDER,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
 CONSOLES = "".join(re.findall(r"```console\n(.*?)```", README, re.DOTALL)).replace("\\\n", "")
+DEVIATIONS = ("RFC 9068", "RS256", "bearer", "RFC 9700")
 COMMANDS = [
     *re.findall(r"^\$ customer-context (.*)$", CONSOLES, re.MULTILINE),
     *(line for text in TEXTS for line in re.findall(r"`customer-context ([^`]+)`", text)),
@@ -116,3 +117,13 @@ def test_every_reason_is_explained_once():
     first_cells = [row.split("|")[1] for row in table[0].splitlines()[2:] if row]
 
     assert sorted(reason for cell in first_cells for reason in re.findall(r"`(\w+)`", cell)) == sorted(REASONS)
+
+
+def test_what_is_not_promised_is_said():
+    """
+    sec-sender-constrained, at-rs256-deviation: both deviations stand in the README, and the way on from bearer tokens with them.
+    """
+    security = " ".join(TEXTS[1].split())
+
+    assert [word for word in DEVIATIONS if word not in README] == []
+    assert [word for word in (*DEVIATIONS, "DPoP", "cnf.jkt") if word not in security] == []
