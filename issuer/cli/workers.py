@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from ..logs import get_logger
+from .forking import fork
 
 __all__ = ["STOP_S", "Work", "WorkerFailed", "Workers"]
 
@@ -156,7 +157,7 @@ class Workers:
         return dead
 
     def _start(self, number: int, started: Callable[[], object]) -> None:
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             self._be(number, started)
         self._alive[pid] = _Worker(number, time.monotonic())

@@ -13,6 +13,7 @@ import sys
 
 from redis.asyncio.connection import AbstractConnection
 
+from issuer.cli.forking import fork
 from issuer.keystore_redis import RedisKeyStore
 from issuer.redis_connection import RedisConnection
 from issuer.redis_url import parse_redis_url
@@ -79,8 +80,10 @@ def arm(number, when):
 
 
 def is_killed(action, number, when):
-    child = os.fork()
+    child = fork()
     if child == 0:
+        # Whatever it may wait for, the tests do not wait for ever.
+        signal.alarm(60)
         arm(number, when)
         action()
         os._exit(0)

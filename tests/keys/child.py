@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from issuer.cli.forking import fork
 from keys import (
     FileKeyStore,
     KeysError,
@@ -84,7 +85,7 @@ def killed(action, number, when):
     Fork and take the action with the trap armed; return the call it died at, or None when it came to its end.
     """
     reader, writer = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         write = os.write
 
@@ -92,6 +93,8 @@ def killed(action, number, when):
             write(writer, name.encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
+        # Whatever it may wait for, the tests do not wait for ever.
+        signal.alarm(60)
         arm(number, when, die)
         action()
         os._exit(0)

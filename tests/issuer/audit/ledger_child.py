@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from issuer.audit import Actor, Entry, FileTrail, LineFile, Spill
+from issuer.cli.forking import fork
 from issuer.ledger import Change, Ledger
 from keys import FileKeyStore, KeyTimes, SealingKey, SealingKeys, create_ring, revoke, rotate
 
@@ -95,7 +96,7 @@ def killed(action, number, when):
     Fork and take the action with the trap armed; return the call it died at, or None when it came to its end.
     """
     reader, writer = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         write = os.write
 
@@ -103,6 +104,8 @@ def killed(action, number, when):
             write(writer, name.encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
+        # Whatever it may wait for, the tests do not wait for ever.
+        signal.alarm(60)
         arm(number, when, die)
         action()
         os._exit(0)
