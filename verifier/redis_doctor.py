@@ -183,6 +183,8 @@ def _eviction(seen: Observed, *, allow_eviction: bool) -> tuple[Outcome, str]:
 
 
 def _memory(seen: Observed) -> tuple[Outcome, str]:
+    if seen.info.get("maxmemory") is None:
+        return "warning", "hidden; make sure that maxmemory is below what the machine has"
     used, most = _number(seen, "used_memory"), _number(seen, "maxmemory")
     if not most:
         return "warning", "no maxmemory: set one below what the machine has, so that Redis refuses before it is killed"
@@ -207,6 +209,9 @@ def _replicas(seen: Observed, wanted: int) -> tuple[Outcome, str]:
     connected = int(_number(seen, "connected_slaves"))
     if seen.info.get("role") == "slave":
         return "fails", "this is a replica: name the primary, or the Sentinels"
+    if seen.info.get("connected_slaves") is None:
+        note = f"hidden; the store waits for {wanted}, and refuses every token where there are fewer"
+        return ("warning", note) if wanted else ("ok", "hidden; the store waits for none")
     if connected < wanted:
         return "fails", f"{connected} connected, and the store waits for {wanted}: every token is refused"
     if not connected:

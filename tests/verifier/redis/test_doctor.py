@@ -70,6 +70,8 @@ ROWS = [
     ("memory", "warning", seen(maxmemory="0"), {}),
     ("memory", "warning", seen(maxmemory=None), {}),
     ("memory", "warning", seen(maxmemory="11000000"), {}),
+    ("replicas", "ok", seen(connected_slaves=None), {}),
+    ("replicas", "warning", seen(connected_slaves=None), {"replicas": 1}),
     ("memory", "fails", seen(maxmemory="10000000"), {}),
     ("persistence", "ok", seen(aof_enabled="1"), {}),
     ("persistence", "warning", seen(rdb_last_save_time=None), {}),
@@ -261,3 +263,13 @@ def test_nothing_of_it_is_logged_but_the_epoch(store, server, caplog):
         store(server.url).check()
 
     assert {record.name for record in caplog.records if record.name.startswith("verifier")} <= {"verifier.replay"}
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_what_is_hidden_is_not_said_to_be_missing(replicas):
+    """
+    Where INFO is forbidden nobody knows whether there is a limit to the memory, or a replica.
+    """
+    found = diagnosed(seen(maxmemory=None, connected_slaves=None), replicas=replicas)
+
+    assert [found[check].note.partition(";")[0] for check in ("memory", "replicas")] == ["hidden", "hidden"]
