@@ -30,7 +30,6 @@ from .reload import Reloader, loaded
 from .rings import POLL_S
 from .service import Service
 from .sign_in_desk import SignInDesk
-from .sign_in_events import SignInEvents
 from .token_endpoint import TokenEndpoint
 from .wrong_secrets import WrongSecrets
 
@@ -148,9 +147,13 @@ def routes(service: Service) -> tuple[list[HTTPRouteHandler], Mapping[str, str]]
 def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRouteHandler, ...]:
     ring = service.rings[workspace.name]
     events = service.sign_in_events(workspace)
+    server = OAuthServer(workspace, service.now)
+    entry = ClientEntry(workspace, server, service.state, service.report)
     endpoint = TokenEndpoint(
         workspace,
         ring=ring,
+        server=server,
+        entry=entry,
         state=service.state,
         events=events,
         metrics=service.metrics,
@@ -158,7 +161,20 @@ def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRoute
         report=service.report,
         now=service.now,
     )
-    desk = AdminDesk(
+    sign_ins = SignInDesk(
+        workspace, events=events, records=service.state.sign_ins, report=service.report, now=service.now
+    )
+    return (
+        token_route(workspace, endpoint, service.sources),
+        *sign_in_routes(workspace, desk=sign_ins, entry=entry, sources=service.sources, report=service.report),
+        *admin_routes(workspace, _admin_desk(service, workspace)),
+        *jwks_routes(workspace, ring, times=service.times, metrics=service.metrics, now=service.now),
+        *metadata_routes(workspace),
+    )
+
+
+def _admin_desk(service: Service, workspace: Workspace) -> AdminDesk:
+    return AdminDesk(
         workspace,
         administration=service.offices[workspace.name].administration,
         authentication=AdminAuthentication(
@@ -169,24 +185,11 @@ def _workspace_routes(service: Service, workspace: Workspace) -> tuple[HTTPRoute
         ),
         records=service.state.admin_records,
         books=service.offices[workspace.name].books,
-        head=lambda: ring.head,
+        head=lambda: service.rings[workspace.name].head,
         report=service.report,
         now=service.now,
         sources=service.sources,
     )
-    return (
-        token_route(workspace, endpoint, service.sources),
-        *_sign_in_routes(service, workspace, events),
-        *admin_routes(workspace, desk),
-        *jwks_routes(workspace, ring, times=service.times, metrics=service.metrics, now=service.now),
-        *metadata_routes(workspace),
-    )
-
-
-def _sign_in_routes(service: Service, workspace: Workspace, events: SignInEvents) -> tuple[HTTPRouteHandler, ...]:
-    desk = SignInDesk(workspace, events=events, records=service.state.sign_ins, report=service.report, now=service.now)
-    entry = ClientEntry(workspace, OAuthServer(workspace, service.now), service.state, service.report)
-    return sign_in_routes(workspace, desk=desk, entry=entry, sources=service.sources, report=service.report)
 
 
 def _label(path: str, workspace: Workspace) -> str:

@@ -16,7 +16,7 @@ from .id_tokens import IDTokenRefused, ProviderUnavailable
 from .registry import Client, SubjectTokenKind, Workspace
 from .sign_in_events import SignInEvents
 from .sign_ins import SignInRecords
-from .store_answers import CannotTell, answered
+from .store_answers import CannotTell, answered, cannot_tell
 from .subject import JWT_TOKEN_TYPE, Subject, read_asserted_subject
 
 __all__ = ["ID_TOKEN_TYPE", "SIGN_IN_TYPE", "Subjects"]
@@ -87,11 +87,7 @@ class Subjects:
         except IDTokenRefused as refused:
             raise _refused(refused) from None
         except CannotTell as unknown:
-            raise temporarily_unavailable(
-                "The service cannot tell whether the ID token was used.",
-                reason="id_token:cannot_tell",
-                problem=unknown.problem,
-            ) from None
+            raise cannot_tell(unknown, reason="id_token:cannot_tell") from None
         logged_out = self._sign_ins.has_logged_out(
             self._workspace.name,
             verified.provider.clients[verified.audience],

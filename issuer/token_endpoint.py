@@ -62,6 +62,8 @@ class TokenEndpoint:
         workspace: Workspace,
         *,
         ring: LiveRing,
+        server: OAuthServer,
+        entry: ClientEntry,
         state: IssuerState,
         events: SignInEvents,
         metrics: Metrics,
@@ -79,8 +81,8 @@ class TokenEndpoint:
         self._mints = mints
         self._report = report
         self._now = now
-        self._server = OAuthServer(workspace, now)
-        self._entry = ClientEntry(workspace, self._server, state, report)
+        self._server = server
+        self._entry = entry
         self._subjects = Subjects(workspace, events=events, sign_ins=state.sign_ins)
 
     async def answer(self, request: TokenRequest) -> Mapping[str, Any]:

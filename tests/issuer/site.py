@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from litestar.testing import TestClient
 
 from issuer.app import create_app
+from issuer.client_entry import ClientEntry
 from issuer.clients import ASSERTION_TYPE
 from issuer.errors import OAuthError
 from issuer.exchange import GRANT_TYPE
@@ -23,6 +24,7 @@ from issuer.limits import Rates
 from issuer.limits_memory import MemoryLimits
 from issuer.metrics import Metrics
 from issuer.mint_counts import MintCounts
+from issuer.oauth import OAuthServer
 from issuer.rings import LiveRing
 from issuer.service import Service
 from issuer.source import Sources
@@ -288,10 +290,12 @@ class Site:
             return response.status, response.headers, response.read().decode()
 
     def endpoint(self, workspace="root"):
-        service = self.service
+        service, server = self.service, OAuthServer(self.workspace(workspace), self.clock)
         return TokenEndpoint(
             self.workspace(workspace),
             ring=service.rings[workspace],
+            server=server,
+            entry=ClientEntry(self.workspace(workspace), server, service.state, service.report),
             state=service.state,
             events=service.sign_in_events(self.workspace(workspace)),
             metrics=service.metrics,
